@@ -1,0 +1,1 @@
+"""Decision models: one seam, the embedded default and the bundled clients."""
