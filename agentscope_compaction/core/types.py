@@ -6,7 +6,14 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Any, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    WithJsonSchema,
+    field_validator,
+)
 
 from agentscope_compaction.core.options import CompactionOptions
 
@@ -23,6 +30,16 @@ __all__ = [
 
 JSONObject = dict[str, Any]
 """A JSON object as ``json.loads`` returns it."""
+
+
+def _a_string(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError("must be a string")
+    return value
+
+
+_Text = Annotated[str, PlainValidator(_a_string), WithJsonSchema({"type": "string"})]
+"""Any Python string: pydantic's own check refuses lone surrogates, which histories do hold."""
 
 
 class Action(StrEnum):
@@ -91,15 +108,15 @@ class CompactionRequest(BaseModel):
 
     messages: list[JSONObject]
     """The history, oldest first; never modified."""
-    goal: Annotated[str, Field(strict=True)]
+    goal: _Text
     """What the agent does next; not blank."""
-    eligible_tool_names: list[Annotated[str, Field(strict=True)]] = Field(default_factory=list)
+    eligible_tool_names: list[_Text] = Field(default_factory=list)
     """Tools whose calls may be compacted; empty = none."""
-    protected_message_ids: list[Annotated[str, Field(strict=True)]] = Field(default_factory=list)
+    protected_message_ids: list[_Text] = Field(default_factory=list)
     """Ids of messages that are never touched."""
-    protected_call_ids: list[Annotated[str, Field(strict=True)]] = Field(default_factory=list)
+    protected_call_ids: list[_Text] = Field(default_factory=list)
     """Ids of calls that are never touched."""
-    source_refs: dict[str, str] = Field(default_factory=dict)
+    source_refs: dict[_Text, _Text] = Field(default_factory=dict)
     """Call id to opaque archive reference, named in that call's stub."""
     options: CompactionOptions = Field(default_factory=CompactionOptions)
     """How the proposal is made."""
@@ -130,9 +147,9 @@ class CallDecision(BaseModel):
 
     id: str
     """``t1``, ``t2``, ... in history order; the name the decision model sees."""
-    call_id: str
+    call_id: _Text
     """The id the history gives the call."""
-    tool_name: str
+    tool_name: _Text
     """Name of the called tool."""
     action: Action
     """What the proposal does."""
@@ -156,7 +173,7 @@ class CompactionProposal(BaseModel):
     ``model_dump(mode="json")`` is the wire form.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
 
     schema_version: int = 1
     """Version of this wire form."""

@@ -1,0 +1,194 @@
+"""``compact_context``: one snapshot in, one proposal out, nothing kept in between.
+
+The pure steps run in a worker thread, so that a long history does not hold up the event loop; only
+the asking awaits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+from pydantic import ValidationError
+
+from agentscope_compaction.core.conclude import Evidence, conclude
+from agentscope_compaction.core.decisions import as_thresholds, thresholds_of
+from agentscope_compaction.core.jsontext import copy_json
+from agentscope_compaction.core.options import CompactionOptions
+from agentscope_compaction.core.plan import Inspection, Plan, inspect, plan, take_snapshot
+from agentscope_compaction.core.types import (
+    CompactionProposal,
+    CompactionRequest,
+    JSONObject,
+    Thresholds,
+)
+from agentscope_compaction.core.view import with_outputs
+from agentscope_compaction.errors import (
+    ConfigurationError,
+    DecisionTimeoutError,
+    InvalidSnapshotError,
+)
+from agentscope_compaction.models.ask import Replies, ask, is_local
+from agentscope_compaction.models.seam import DecisionModel
+from agentscope_compaction.outgoing import Redaction
+from agentscope_compaction.redaction import redact_secrets
+from agentscope_compaction.tokens import TokenCounter, default_counter
+
+__all__ = ["compact_context"]
+
+
+async def compact_context(
+    request: CompactionRequest | Mapping[str, Any] | str | bytes,
+    decision_model: DecisionModel | None = None,
+    token_counter: Callable[[list[JSONObject]], int] | None = None,
+    redact: Callable[[str], str] | None = redact_secrets,
+) -> CompactionProposal:
+    """Propose a compacted history for one snapshot; the input is never modified.
+
+    Args:
+        request: A ``CompactionRequest``, or a mapping or JSON text of the same shape.
+        decision_model: Called like ``agentscope.classifier.ClassifierModelBase``; None is the
+            embedded model, which needs no network.
+        token_counter: Counts a history (a list of message objects). Used for
+            ``options.target_tokens`` and the token figures, in a worker thread; None takes
+            tiktoken where it works offline, else an estimate.
+        redact: Applied to every string sent to a model that is not local; None sends them as
+            they are. The history itself is never redacted.
+
+    Returns:
+        The proposal. ``proposal.messages`` is a deep copy of the history with the proposed edits.
+
+    Raises:
+        InvalidSnapshotError: The request is malformed, or its messages are not JSON.
+        ObservationBudgetError: The observation or one pair of questions does not fit its budget.
+        DecisionTimeoutError: ``options.total_timeout_seconds`` passed.
+        DecisionAnswerError: An answer is missing, refused, not binary or not a probability.
+        DecisionModelError: The model failed.
+        ConfigurationError: ``token_counter``, ``redact`` or the model's ``thresholds`` misbehave.
+    """
+    started = time.monotonic()
+    checked = own_copy(request)
+    deadline = asyncio.get_running_loop().time() + checked.options.total_timeout_seconds
+    model = decision_model if decision_model is not None else _embedded()
+    counter = _Counter(token_counter)
+    redaction = Redaction(None if is_local(model) else redact)
+    inspection, before = await asyncio.to_thread(_inspected, checked, counter)
+    target = checked.options.target_tokens
+    if target is not None and before <= target:
+        planned, replies = _nothing_to_ask(inspection), Replies()
+    else:
+        planned = await asyncio.to_thread(plan, inspection, redaction)
+        replies = await _asked(model, planned, deadline)
+    thresholds = thresholds_of(checked.options, _profile(model, checked.options, replies.model))
+    evidence = Evidence(replies.answers, thresholds, replies.model)
+    proposal = await asyncio.to_thread(conclude, planned, evidence, counter, before)
+    proposal.stats.update(
+        tokenizer=counter.name,
+        usage=replies.usage,
+        redactions=redaction.count,
+        elapsed_ms=round((time.monotonic() - started) * 1000),
+    )
+    return proposal
+
+
+def own_copy(request: CompactionRequest | Mapping[str, Any] | str | bytes) -> CompactionRequest:
+    """Validate a request and copy its messages, so that the caller may go on changing them.
+
+    Raises:
+        InvalidSnapshotError: The request does not have the shape of ``CompactionRequest``.
+    """
+    try:
+        if isinstance(request, str | bytes):
+            request = cast(Mapping[str, Any], json.loads(request))
+        if not isinstance(request, CompactionRequest):
+            if not isinstance(request, Mapping):
+                raise InvalidSnapshotError("the request must be a JSON object")
+            request = CompactionRequest.model_validate(dict(request))
+        return request.model_copy(update={"messages": copy_json(request.messages)})
+    except ValidationError as exc:
+        raise InvalidSnapshotError(f"invalid request: {_first_faults(exc)}") from None
+    except (ValueError, RecursionError) as exc:
+        if isinstance(exc, InvalidSnapshotError):
+            raise
+        raise InvalidSnapshotError(f"the request is not JSON: {type(exc).__name__}") from exc
+
+
+def _first_faults(exc: ValidationError) -> str:
+    """Name the first faults, without quoting any input."""
+    faults = exc.errors(include_url=False, include_input=False, include_context=False)
+    named = [f"{'.'.join(str(part) for part in f['loc']) or 'request'}: {f['msg']}" for f in faults]
+    more = f" (and {len(named) - 3} more)" if len(named) > 3 else ""
+    return "; ".join(named[:3]) + more
+
+
+def _embedded() -> DecisionModel:
+    from agentscope_compaction.models.embedded import EmbeddedDecisionModel
+
+    return EmbeddedDecisionModel()
+
+
+def _inspected(request: CompactionRequest, counter: _Counter) -> tuple[Inspection, int]:
+    try:
+        snapshot = take_snapshot(request)
+        return inspect(snapshot), counter(request.messages)
+    except RecursionError as exc:
+        raise InvalidSnapshotError("messages are nested too deeply") from exc
+
+
+def _nothing_to_ask(inspection: Inspection) -> Plan:
+    return plan(
+        Inspection(
+            inspection.snapshot, inspection.pairing, inspection.rules, inspection.duplicates, ()
+        ),
+        str,
+    )
+
+
+async def _asked(model: DecisionModel, planned: Plan, deadline: float) -> Replies:
+    if not planned.batches:
+        return Replies()
+    if asyncio.get_running_loop().time() >= deadline:
+        raise DecisionTimeoutError("the deadline passed before the first request")
+    state = planned.observation
+    if is_local(model):
+        state = with_outputs(state, planned.inspection.pairing.pairs)
+    options = planned.inspection.snapshot.request.options
+    return await ask(model, state, planned.batches, options, deadline=deadline)
+
+
+def _profile(
+    model: DecisionModel, options: CompactionOptions, answered: str | None
+) -> Thresholds | None:
+    """Read the model's own thresholds where the options leave the choice to it."""
+    if options.keep_threshold is not None:
+        return None
+    by_version = getattr(model, "thresholds_for", None)
+    given = getattr(model, "thresholds", None)
+    if callable(by_version) and answered is not None:
+        given = by_version(answered)
+    if given is None:
+        return None
+    try:
+        return as_thresholds(given)
+    except ValueError as exc:
+        raise ConfigurationError(f"the decision model's profile is unusable: {exc}") from None
+
+
+class _Counter:
+    """The caller's token counter, checked; or the default one."""
+
+    def __init__(self, given: Callable[[list[JSONObject]], int] | None) -> None:
+        self._count = given or default_counter()
+        self.name = "custom" if given else cast(TokenCounter, self._count).name
+
+    def __call__(self, messages: list[JSONObject]) -> int:
+        try:
+            value = self._count(messages)
+        except Exception as exc:
+            raise ConfigurationError(f"token_counter failed: {type(exc).__name__}") from exc
+        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            raise ConfigurationError("token_counter must return a non-negative integer")
+        return value

@@ -1,0 +1,37 @@
+"""Exact repetitions: same tool, same canonical input, same output text; the newest copy stays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from agentscope_compaction.core.jsontext import canonical_input
+from agentscope_compaction.core.pairing import Pair
+from agentscope_compaction.core.stubs import is_compacted
+from agentscope_compaction.core.types import DecisionReason
+
+__all__ = ["find_duplicates"]
+
+
+def find_duplicates(
+    pairs: Sequence[Pair], rules: Mapping[str, DecisionReason]
+) -> dict[str, Pair]:
+    """Map each candidate whose output a later pair repeats to that newest pair.
+
+    The holder may be protected, but must be a successful text result that is still whole. Equal
+    arguments before and after an edit give different outputs, so equality of both is required.
+    """
+    groups: dict[tuple[str, str], list[Pair]] = {}
+    for pair in pairs:
+        if pair.text is not None and pair.result.get("state") == "success":
+            groups.setdefault((pair.tool_name, pair.text), []).append(pair)
+    holders: dict[str, Pair] = {}
+    for (_, text), group in groups.items():
+        if len(group) < 2 or is_compacted(group[-1].result, text):
+            continue
+        newest: dict[str, Pair] = {}
+        for pair in reversed(group):
+            key = canonical_input(pair.call["input"])
+            holder = newest.setdefault(key, pair)
+            if holder is not pair and pair.id not in rules:
+                holders[pair.id] = holder
+    return holders

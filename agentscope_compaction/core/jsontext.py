@@ -1,0 +1,89 @@
+"""JSON values as text: one compact form, one digest, one copy.
+
+Compact JSON with non-ASCII characters as they are is the unit of every ``chars_*`` figure. Lone
+surrogates are legal in a Python string and survive; digests are taken over ``surrogatepass``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from typing import Any
+
+__all__ = ["canonical_input", "compact", "copy_json", "digest", "object_of", "scrub_surrogates"]
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def compact(value: object) -> str:
+    """Return the value as compact JSON, non-ASCII as is."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def digest(text: str) -> str:
+    """Return the SHA-256 of the text, in hex."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def copy_json(value: Any) -> Any:
+    """Copy containers deeply and share the (immutable) leaves."""
+    if isinstance(value, dict):
+        return {
+            key: copy_json(item) if isinstance(item, dict | list) else item
+            for key, item in value.items()
+        }
+    if isinstance(value, list):
+        return [copy_json(item) if isinstance(item, dict | list) else item for item in value]
+    return value
+
+
+def scrub_surrogates(text: str) -> str:
+    """Replace lone surrogates, which UTF-8 cannot carry, by U+FFFD."""
+    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
+
+
+def object_of(raw: object) -> dict[str, Any] | None:
+    """Parse a tool input; None unless it is the JSON text of an object with finite numbers."""
+    if not isinstance(raw, str):
+        return None
+    try:
+        value = json.loads(raw, parse_constant=_refuse, parse_float=_finite)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def canonical_input(raw: str) -> str:
+    """Return one form for equal tool inputs: key order, blanks and 1 versus 1.0 do not count.
+
+    An object that names a key twice has no agreed meaning, so its raw text stands for itself.
+    """
+    try:
+        value = json.loads(raw, object_pairs_hook=_unique, parse_float=_integral)
+    except ValueError:
+        return raw
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+
+
+def _refuse(name: str) -> float:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if number in (float("inf"), float("-inf")):
+        raise ValueError("number overflows")
+    return number
+
+
+def _integral(digits: str) -> float | int:
+    number = float(digits)
+    return int(number) if number.is_integer() and abs(number) < 2**53 else number
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        raise ValueError("duplicate key")
+    return value

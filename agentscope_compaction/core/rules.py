@@ -1,0 +1,103 @@
+"""Which pairs may be compacted at all, and the first rule that forbids it.
+
+The order of the checks is the order of ``DecisionReason``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from agentscope_compaction.core.pairing import Pair, Pairing
+from agentscope_compaction.core.stubs import is_compacted
+from agentscope_compaction.core.types import CompactionRequest, DecisionReason, JSONObject
+
+__all__ = ["protect", "removal_unsafe"]
+
+_THINKING_FIELDS = frozenset({"type", "thinking", "id", "created_at", "finished_at"})
+"""AgentScope's own fields of a thinking block; any other carries provider data."""
+_SIGNED_ID = "gemini_ts:"
+"""AgentScope keeps Gemini's thought signature inside the call id (``model/_gemini``)."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Protections:
+    recent_from: int
+    messages: frozenset[int]
+    recent_calls: frozenset[tuple[int, int]]
+    call_ids: frozenset[str]
+    tools: frozenset[str]
+
+
+def protect(request: CompactionRequest, pairing: Pairing) -> dict[str, DecisionReason]:
+    """Return the protecting rule of every pair that has one, by decision id."""
+    given = _protections(request, pairing)
+    rules: dict[str, DecisionReason] = {}
+    for pair in pairing.pairs:
+        for reason, holds in _RULES:
+            if holds(pair, given):
+                rules[pair.id] = reason
+                break
+    return rules
+
+
+def _protections(request: CompactionRequest, pairing: Pairing) -> _Protections:
+    options, named = request.options, frozenset(request.protected_message_ids)
+    recent_calls = pairing.calls[-options.preserve_recent_calls :]
+    return _Protections(
+        recent_from=len(request.messages) - options.preserve_recent_messages,
+        messages=frozenset(
+            index
+            for index, message in enumerate(request.messages)
+            if message["role"] == "system" or _is_named(message, named)
+        ),
+        recent_calls=frozenset(recent_calls if options.preserve_recent_calls else ()),
+        call_ids=frozenset(request.protected_call_ids),
+        tools=frozenset(request.eligible_tool_names),
+    )
+
+
+def _is_named(message: JSONObject, named: frozenset[str]) -> bool:
+    message_id = message.get("id")
+    return isinstance(message_id, str) and message_id in named
+
+
+def _in_messages(pair: Pair, given: _Protections) -> bool:
+    return pair.call_at[0] in given.messages or pair.result_at[0] in given.messages
+
+
+_RULES: Sequence[tuple[DecisionReason, Callable[[Pair, _Protections], bool]]] = (
+    (DecisionReason.FIRST_MESSAGE, lambda p, g: p.call_at[0] == 0),
+    (DecisionReason.RECENT_MESSAGE, lambda p, g: p.result_at[0] >= g.recent_from),
+    (DecisionReason.RECENT_CALL, lambda p, g: p.call_at in g.recent_calls),
+    (DecisionReason.PROTECTED_MESSAGE, _in_messages),
+    (DecisionReason.PROTECTED_CALL, lambda p, g: p.call_id in g.call_ids),
+    (DecisionReason.TOOL_NOT_ELIGIBLE, lambda p, g: p.tool_name not in g.tools),
+    (DecisionReason.CALL_NOT_FINISHED, lambda p, g: p.call.get("state") != "finished"),
+    (DecisionReason.RESULT_NOT_SUCCESS, lambda p, g: p.result.get("state") != "success"),
+    (DecisionReason.NON_TEXT_OUTPUT, lambda p, g: p.text is None),
+    (
+        DecisionReason.TOOL_NAME_MISMATCH,
+        lambda p, g: p.result.get("name") != p.call.get("name"),
+    ),
+    (DecisionReason.ALREADY_COMPACTED, lambda p, g: is_compacted(p.result, p.text or "")),
+)
+
+
+def removal_unsafe(messages: Sequence[JSONObject], pair: Pair) -> bool:
+    """Whether removing this pair could break provider data that refers to it.
+
+    Anthropic signs thinking together with what follows it, OpenAI's reasoning items need their
+    call, and Gemini's first parallel call carries the signature of the turn.
+    """
+    if pair.call_id.startswith(_SIGNED_ID):
+        return True
+    homes = {pair.call_at[0], pair.result_at[0]}
+    return any(_is_signed(block) for home in homes for block in messages[home]["content"])
+
+
+def _is_signed(block: Mapping[str, object]) -> bool:
+    if block.get("type") != "thinking":
+        return False
+    extras = (value for key, value in block.items() if key not in _THINKING_FIELDS)
+    return any(not (value is None or value in ("", [], {}, ())) for value in extras)

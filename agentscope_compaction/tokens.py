@@ -1,0 +1,134 @@
+"""Token counts of a history: tiktoken where its data are at hand offline, else the estimator.
+
+tiktoken downloads an encoding on first use. Inside an agent that would be a hidden, blocking
+network call, so an encoding is loaded only when its file is in tiktoken's cache already, or when
+an installed plugin (``tiktoken_ext``) brings it along.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib
+import os
+import pkgutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agentscope_compaction.core.estimate import Measure, measure
+
+__all__ = ["TokenCounter", "default_counter", "texts_of"]
+
+_PREFERRED = ("o200k_base", "cl100k_base")
+_CACHED_STRINGS = 8_192
+
+
+@dataclass(frozen=True, slots=True)
+class TokenCounter:
+    """Counts a history's tokens; ``name`` says how."""
+
+    name: str
+    count_text: Callable[[str], int]
+
+    def __call__(self, messages: list[dict[str, Any]]) -> int:
+        """Return the tokens of all strings a model is sent: texts, thinking, inputs, outputs."""
+        return sum(self.count_text(text) for text in texts_of(messages))
+
+
+def texts_of(messages: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Yield the strings of a history that count, in order."""
+    for message in messages:
+        for block in message["content"]:
+            yield from _strings(block)
+
+
+def _strings(block: dict[str, Any]) -> Iterator[str]:
+    for key in ("text", "thinking", "hint", "name", "input", "output"):
+        value = block.get(key)
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, list):
+            for item in value:
+                if isinstance(item, dict):
+                    yield from _strings(item)
+
+
+@functools.cache
+def default_counter() -> TokenCounter:
+    """Return the best counter that needs no network; never downloads anything."""
+    encoding = _offline_encoding()
+    if encoding is None:
+        return TokenCounter("estimate", _estimated)
+
+    @functools.lru_cache(maxsize=_CACHED_STRINGS)
+    def count(text: str) -> int:
+        return len(encoding.encode_ordinary(text))
+
+    return TokenCounter(f"tiktoken:{encoding.name}", count)
+
+
+@functools.lru_cache(maxsize=_CACHED_STRINGS)
+def _measured(text: str) -> Measure:
+    return measure(text)
+
+
+def _estimated(text: str) -> int:
+    return _measured(text).tokens
+
+
+def _offline_encoding() -> Any:
+    try:
+        import tiktoken
+    except ImportError:  # pragma: no cover - a declared dependency
+        return None
+    for name in (*_plugin_encodings(), *_PREFERRED):
+        if name not in _PREFERRED or _is_cached(name):
+            try:
+                return tiktoken.get_encoding(name)
+            except Exception:  # a broken plugin or cache must not break counting
+                continue
+    return None
+
+
+def _plugin_encodings() -> list[str]:
+    """Encodings of installed ``tiktoken_ext`` plugins other than tiktoken's own."""
+    try:
+        import tiktoken_ext
+    except ImportError:  # pragma: no cover
+        return []
+    names: list[str] = []
+    for module in pkgutil.iter_modules(tiktoken_ext.__path__, "tiktoken_ext."):
+        if module.name != "tiktoken_ext.openai_public":
+            try:
+                names += importlib.import_module(module.name).ENCODING_CONSTRUCTORS
+            except Exception:  # not ours to judge
+                continue
+    return sorted(name for name in names if "offline" in name or "local" in name)
+
+
+def _is_cached(name: str) -> bool:
+    """Whether tiktoken's own cache holds the encoding's file, so that loading cannot download.
+
+    tiktoken names a cached file by the SHA-1 of its address (``tiktoken/load.py``).
+    """
+    folder = os.environ.get("TIKTOKEN_CACHE_DIR", os.environ.get("DATA_GYM_CACHE_DIR"))
+    if folder == "":
+        return False
+    folder = folder or os.path.join(tempfile.gettempdir(), "data-gym-cache")
+    address = _address(name)
+    if address is None:
+        return False
+    path = os.path.join(folder, hashlib.sha1(address.encode(), usedforsecurity=False).hexdigest())
+    return os.path.isfile(path)
+
+
+def _address(name: str) -> str | None:
+    """Read the file address of one of tiktoken's encodings from its own source constants."""
+    import tiktoken_ext.openai_public as public
+
+    constructor = public.ENCODING_CONSTRUCTORS.get(name)
+    constants = constructor.__code__.co_consts if constructor else ()
+    found = (c for c in constants if isinstance(c, str) and c.endswith(".tiktoken"))
+    return next(found, None)
