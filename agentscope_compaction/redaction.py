@@ -29,6 +29,7 @@ REDACTED = "[redacted]"
 """What stands in for a secret."""
 
 _MAX_VALUE = 8192
+_MAX_PASSES = 8
 _ESC = r"\\{0,15}"
 _KEY_BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _KEY_END = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
@@ -73,9 +74,14 @@ def redact_secrets(text: str) -> str:
 def redact_and_count(text: str) -> tuple[str, int]:
     """Return the redacted text and how many secrets were replaced in it."""
     total = 0
-    for step in (_key_blocks, _userinfo, _named, _flags, _formats):
-        text, count = step(text)
-        total += count
+    for _ in range(_MAX_PASSES):  # a replacement can uncover the secret glued to it
+        found = 0
+        for step in (_key_blocks, _userinfo, _named, _flags, _formats):
+            text, count = step(text)
+            found += count
+        if not found:
+            break
+        total += found
     return text, total
 
 
