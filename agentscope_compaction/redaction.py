@@ -59,6 +59,7 @@ _SCHEME = re.compile(
 _LINE_HEAD = re.compile(
     r"(?:\A|\n|\\n)[ \t]*(?:-[ \t]+|#[ \t]*|export[ \t]+|set[ \t]+|ENV[ \t]+|ARG[ \t]+)?\Z"
 )
+_ASSIGNING = ("export ", "set ", "ENV ", "ARG ")
 _BARE = re.compile(r"[^\s\"'`,;&<>(){}\[\]\\|]{1,8192}+")
 _LINE_BARE = re.compile(r"[^\s\"'`\\]{1,8192}+")
 _QUERY_BARE = re.compile(r"[^\s\"'`&#<>\\,;)}\]]{1,8192}+")
@@ -177,7 +178,10 @@ def _value_span(text: str, match: re.Match[str], level: int) -> tuple[int, int] 
     if match["comma"] is not None and not (match["quoted"] and _is_header(match["name"])):
         return None
     if opening:
-        return _checked(text, opening.end(), _closing(text, opening), level)
+        end = _closing(text, opening)
+        if text[opening.end() : end][:1].isspace() or _is_header(text[opening.end() : end]):
+            return None
+        return _checked(text, opening.end(), end, level)
     return _bare_span(text, match, level) if match["sep"] is not None else None
 
 
@@ -214,21 +218,20 @@ def _bare_span(text: str, match: re.Match[str], level: int) -> tuple[int, int] |
         value = _QUERY_BARE.match(text, start)
         return _checked(text, start, value.end(), 2) if value else None
     at_line = bool(_LINE_HEAD.search(before))
-    shell = match["sep"] == "=" and (name.isupper() or at_line)
-    value = (_LINE_BARE if shell or (at_line and separator == ":") else _BARE).match(text, start)
+    shell = match["sep"] == "=" and (name.isupper() or before.endswith(_ASSIGNING))
+    value = (_LINE_BARE if shell or at_line else _BARE).match(text, start)
     if value is None or separator in ("==", "===", "!=", "!=="):
         return None
     end = start + len(value[0] if shell else value[0].rstrip(",;)}]>"))
-    if _is_code(text, name, start, end):
+    if not shell and _is_code(text, start):
         return None
     return _checked(text, start, end, 2 if shell or scheme else level)
 
 
-def _is_code(text: str, name: str, start: int, end: int) -> bool:
-    """Whether the value is an expression, or the directory that a shell keeps in ``PWD``."""
-    if name.lower().endswith("pwd") and text[start] in "/~.":
-        return True
-    return not name.isupper() and is_expression(text[start:end], text[end : end + 1])
+def _is_code(text: str, start: int) -> bool:
+    """Whether an expression begins here: a call, an attribute, another variable."""
+    word = _BARE.match(text, start)
+    return word is None or is_expression(word[0], text[word.end() : word.end() + 1])
 
 
 def _checked(text: str, start: int, end: int, level: int) -> tuple[int, int] | None:

@@ -84,6 +84,8 @@ _SECRET_WORDS = ("password", "passwd", "token", "secret", "key", "credential", "
 @lru_cache(maxsize=4096)
 def strength(name: str) -> int:
     """How surely a value under this name is a secret: 2 always, 1 if it looks random, 0 never."""
+    if name in ("PWD", "OLDPWD"):  # the working directory of a shell
+        return 0
     snake = _PUNCTUATION.sub("_", _HUMPS.sub("_", name)).lower().rstrip("_")
     if _NOT_SECRET.search(snake):
         return 0

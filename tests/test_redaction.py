@@ -130,6 +130,12 @@ HARMLESS = [
     "<password></password>",
     "{{ password }}",
     "password: { type: String }",
+    "credential=record.credential,",
+    "    api_key=credential.api_key.get_secret_value(),",
+    "    auth_token=args.auth_token,",
+    'auth = (self.auth[0], "********") if self.auth else None',
+    "Sets the 'Cookie:' HTTP header on the `Request`.",
+    'HEADERS = {"authorization", "proxy-authorization"}',
     "",
 ]
 
