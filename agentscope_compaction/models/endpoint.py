@@ -24,8 +24,9 @@ __all__ = [
     "resolve_endpoint",
 ]
 
+_LABEL = r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
 _URL = re.compile(
-    r"(?P<scheme>https?)://(?P<host>[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\])"
+    rf"(?P<scheme>https?)://(?P<host>{_LABEL}(?:\.{_LABEL}){{0,20}}|\[[0-9A-Fa-f:.]+\])"
     r"(?::(?P<port>[0-9]{1,5}))?(?P<path>/[!-\[\]-~]*)?",
     re.IGNORECASE,
 )
@@ -117,6 +118,8 @@ def _check_url(url: str) -> str:
         raise ConfigurationError(
             "the URL must be absolute http(s) in ASCII, without user information or fragment"
         )
+    if match["host"].startswith("[") and not _is_address(match["host"]):
+        raise ConfigurationError("the address in the URL is not valid")
     if match["port"] and not 0 < int(match["port"]) < 65536:
         raise ConfigurationError("the port of the URL is out of range")
     if match["scheme"].lower() == "http" and not is_loopback(match["host"]):
@@ -124,3 +127,11 @@ def _check_url(url: str) -> str:
     if redact_secrets(url) != url:
         raise ConfigurationError("the URL holds a secret; pass it as api_key or in headers")
     return url
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host.strip("[]"))
+    except ValueError:
+        return False
+    return True
