@@ -42,7 +42,7 @@ class DecisionModelError(CompactionError):
 
 
 class DecisionTimeoutError(DecisionModelError, TimeoutError):
-    """The deadline over all requests of one proposal passed."""
+    """The deadline over all requests of one proposal passed, or the time of one request did."""
 
 
 class DecisionAnswerError(DecisionModelError):

@@ -1,0 +1,129 @@
+"""What secrets look like: names that announce one, formats that are one, values that are none.
+
+Data for ``redaction``. Every pattern is bounded or possessive, so a search is linear in its text.
+Formats are the issuers' published prefixes (those that secret scanners look for).
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+__all__ = ["FORMATS", "is_expression", "is_harmless", "looks_random", "strength"]
+
+_FORMAT_LIST = (
+    r"(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?![A-Za-z0-9])",  # AWS access key id
+    r"gh[opsru]_[A-Za-z0-9]{30,255}+",  # GitHub
+    r"github_pat_[A-Za-z0-9_]{36,255}+",
+    r"gl(?:pat|dt|rt|cbt|ptt|ft|oas|soat|agent|imt)-[A-Za-z0-9_.-]{16,255}+",  # GitLab
+    r"xox[abceoprs](?:-[A-Za-z0-9]{1,255}+){2,8}+",  # Slack
+    r"xapp-[0-9]-[A-Za-z0-9-]{10,255}+",
+    # OpenAI, Anthropic, OpenRouter; the digit excludes CSS class names such as sk-fading-circle
+    r"sk-(?=[A-Za-z_-]{0,64}[0-9])[A-Za-z0-9_-]{16,255}+",
+    r"(?:sk|pk|rk)_(?:live|test)_[A-Za-z0-9]{10,255}+",  # Stripe
+    r"whsec_[A-Za-z0-9+/=]{16,255}+",
+    r"AIza[A-Za-z0-9_-]{30,255}+",  # Google
+    r"ya29\.[A-Za-z0-9_.-]{20,512}+",
+    r"GOCSPX-[A-Za-z0-9_-]{20,255}+",
+    r"eyJ[A-Za-z0-9_-]{6,4096}+\.[A-Za-z0-9_-]{6,8192}+\.[A-Za-z0-9_-]{0,4096}+",  # JWT
+    r"hf_[A-Za-z0-9]{24,255}+",  # Hugging Face
+    r"npm_[A-Za-z0-9]{30,255}+",
+    r"pypi-[A-Za-z0-9_-]{32,512}+",
+    r"dop_v1_[a-f0-9]{40,255}+",  # DigitalOcean
+    r"SG\.[A-Za-z0-9_-]{16,255}+\.[A-Za-z0-9_-]{16,255}+",  # SendGrid
+    r"shp(?:at|ca|pa|ss)_[A-Fa-f0-9]{24,255}+",  # Shopify
+    r"(?:gsk|r8|sbp|lin_api|figd|tvly|pplx|xai|nvapi|rnd|fly|lsv2_pt)[_-][A-Za-z0-9_-]{20,255}+",
+    r"dapi[a-f0-9]{32}(?![A-Za-z0-9])",  # Databricks
+    r"hvs\.[A-Za-z0-9_-]{20,512}+",  # Vault
+    r"AGE-SECRET-KEY-1[A-Z0-9]{50,80}+",
+    r"[0-9]{8,10}:AA[A-Za-z0-9_-]{32,40}+",  # Telegram bot
+    r"(?<=hooks\.slack\.com/services/)[A-Za-z0-9/_-]{20,255}+",
+    # A bearer credential in prose or a log line; the word alone ("bearer authentication") is none
+    r"(?<=[Bb]earer )(?=[A-Za-z._~+/-]{0,64}[0-9])[A-Za-z0-9._~+/-]{6,8192}+=*",
+)
+FORMATS = re.compile(r"(?<![A-Za-z0-9_-])(?:" + "|".join(_FORMAT_LIST) + ")")
+"""One search for every secret that its own spelling gives away."""
+
+_STRONG = re.compile(
+    r"(?:password|passwd|passphrase|passcode|apikey)[0-9]{0,3}\Z"
+    r"|(?:\A|_)(?:"
+    r"(?:proxy_)?authorization|(?:x_)?(?:api|auth|functions)_?key|set_cookie|cookie"
+    r"|(?:secret|private|signing|encryption|access|account|master|service|shared|license|ssh"
+    r"|admin|webhook|deploy|hmac|subscription|storage)_?(?:access_?)?key(?:_id|_base)?"
+    r"|(?:access|refresh|auth|bearer|id|session|api|security|private|personal|csrf|xsrf|deploy|bot"
+    r"|oauth|sas|service|github|gitlab|slack|npm|hf|vault|jwt|identity|registry|push|user|device)"
+    r"_?token|[a-z0-9]{1,40}_secret|clientsecret|pass_?wort|pwd|pw|jsessionid|phpsessid"
+    r"|amz_signature|goog_signature|credential_string|_auth"
+    r")[0-9]{0,3}\Z"
+)
+_WEAK = re.compile(
+    r"(?:\A|_)(?:token|secret|credentials?|auth|sig|signature|pass|jwt|bearer|sas|nonce"
+    r"|secret_value|secret_string)[0-9]{0,3}\Z"
+)
+_NOT_SECRET = re.compile(
+    r"(?:\A|_)(?:next|page|continuation|sync|pad|eos|bos|unk|mask|sep|cls|special|start|end|stop"
+    r"|first|last|image|video|audio|media|is|has|no|use|show|reset|forgot|public)_"
+    r"(?:[a-z]{1,20}_)?(?:token|password|secret|signature|cookie|auth)\Z"
+)
+_HUMPS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_PUNCTUATION = re.compile(r"[-.\s_]+")
+
+_HARMLESS = re.compile(
+    r"(?:none|null|nil|undefined|true|false|yes|no|on|off|str|string|bytes?|int|integer|bool|boolean"
+    r"|any|object|number|unknown|void|required|optional|secretstr|secret_str|text|varchar|char"
+    r"|redacted|\[redacted\]|masked|hidden|empty|missing|invalid|\.{2,}|\*+|x{3,}|-+|…+|•+)\Z"
+    r"|\$|%[({]|%s|\{|<|\[redacted\]|\[[A-Z]{2,8}\]",
+    re.IGNORECASE,
+)
+_LOOKUPS = ("process.env", "os.environ", "os.getenv", "import.meta", "self.", "this.", "env.")
+_IDENTIFIER = re.compile(r"[A-Za-z_]\w*\Z")
+_PATH = re.compile(r"[A-Za-z_]\w*(?:\??\.[A-Za-z_]\w*)+\Z")
+_SECRET_WORDS = ("password", "passwd", "token", "secret", "key", "credential", "cookie", "auth")
+
+
+@lru_cache(maxsize=4096)
+def strength(name: str) -> int:
+    """How surely a value under this name is a secret: 2 always, 1 if it looks random, 0 never."""
+    if name in ("PWD", "OLDPWD"):  # the working directory of a shell
+        return 0
+    snake = _PUNCTUATION.sub("_", _HUMPS.sub("_", name)).lower().rstrip("_")
+    if _NOT_SECRET.search(snake):
+        return 0
+    if _STRONG.search(snake):
+        return 2
+    return 1 if _WEAK.search(snake) else 0
+
+
+def is_harmless(value: str) -> bool:
+    """Whether a value is a placeholder, a type, a flag or a reference to somewhere else."""
+    return not value or bool(_HARMLESS.match(value)) or value.startswith(_LOOKUPS)
+
+
+def is_expression(value: str, following: str) -> bool:
+    """Whether an unquoted value is code (a call, an attribute, another variable), not a literal."""
+    if following in ("(", "["):
+        return bool(_IDENTIFIER.match(value) or _PATH.match(value))
+    if _PATH.match(value) and not any(character.isdigit() for character in value):
+        return True
+    lowered = value.lower()
+    return bool(_IDENTIFIER.match(value)) and (
+        lowered in _SECRET_WORDS
+        or ("_" in value and not any(c.isdigit() for c in value) and _ends_in_word(lowered))
+    )
+
+
+def _ends_in_word(lowered: str) -> bool:
+    return any(f"_{word}" in lowered or f"{word}_" in lowered for word in _SECRET_WORDS)
+
+
+def looks_random(value: str) -> bool:
+    """Whether a value could be a generated secret: one word of 8 or more, with mixed characters."""
+    if len(value) < 8 or any(c.isspace() for c in value):
+        return False
+    kinds = (
+        any(c.isdigit() for c in value),
+        any(c.isupper() for c in value),
+        any(c.islower() for c in value),
+        any(not c.isalnum() for c in value),
+    )
+    return kinds[0] and sum(kinds) >= 2

@@ -1,0 +1,207 @@
+"""Secrets disappear from what is sent; ordinary code, prose and data stay as they are."""
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentscope_compaction.redaction import REDACTED, redact_and_count, redact_secrets
+
+PEM = "-----BEGIN RSA PRIVATE KEY-----\n" + "MIIEfakefakefakefake\n" * 4
+PEM_END = "-----END RSA PRIVATE KEY-----"
+
+# text with one secret, and what must not be left of it
+SECRETS = [
+    # names in front of values
+    ('{"headers":{"Authorization":"Bearer abc-one"}}', "abc-one"),
+    (r"{\"headers\":{\"Authorization\":\"Bearer abc-one\"}}", "abc-one"),
+    (r"{\\\"password\\\": \\\"hunter2\\\"}", "hunter2"),
+    ("{'password': 'a\\'hunter2'}", "hunter2"),
+    ('{"password": "two words"}', "two words"),
+    ('{"passphrase":"unclosed value', "unclosed"),
+    ("Authorization: Basic ZmFrZTpmYWtl", "ZmFrZTpmYWtl"),
+    ("Proxy-Authorization: Negotiate YIIfake", "YIIfake"),
+    ('headers["Authorization"] = "Bearer abc1"', "abc1"),
+    ('["x-api-key", "abc1"]', "abc1"),
+    ('{"name": "Authorization", "value": "Bearer abc1"}', "abc1"),
+    ("curl -H 'X-Api-Key: abc1' https://host/", "abc1"),
+    ("curl -u admin:s3cret https://host/", "s3cret"),
+    ("tool --password hunter2 --verbose", "hunter2"),
+    ("tool --api-key=abc1", "abc1"),
+    ("export API_KEY=abc", "abc"),
+    ("GITHUB_TOKEN=abc", "abc"),
+    ("PASSWORD=a,b;c", "a,b;c"),
+    ('ENV DB_PASSWORD="two words"', "two words"),
+    ("password: x1", "x1"),
+    ("  - clientSecret: abc1", "abc1"),
+    ("spring.datasource.password=letmein", "letmein"),
+    ("//registry.example/:_authToken=abc1", "abc1"),
+    ("Server=db;User=sa;Pwd=abc1;", "abc1"),
+    ("AccountName=x;AccountKey=ZmFrZQ==;EndpointSuffix=y", "ZmFrZQ"),
+    ("<password>hunter2</password>", "hunter2"),
+    ("Cookie: sid=abc1; theme=dark", "abc1"),
+    ('"set-cookie": ["sid=abc1; Path=/"]', "abc1"),
+    ('"token": "abc123DEF456"', "abc123DEF456"),
+    ("https://host/path?token=abc&x=1", "abc"),
+    ("https://host/blob?sv=1&sig=abc%2Fdef", "abc%2Fdef"),
+    ("https://host/?X-Amz-Signature=0123abcd", "0123abcd"),
+    # URLs
+    ("https://user:pa-ss@host/path", "pa-ss"),
+    ("postgres://app:p@ss@db:5432/x", "p@ss"),
+    (r"https:\/\/user:pa-ss@host", "pa-ss"),
+    ("git clone https://fake0token0fake@host/x.git", "fake0token0fake"),
+    # blocks
+    (PEM + PEM_END, "MIIEfake"),
+    ((PEM + PEM_END).replace("\n", "\\n"), "MIIEfake"),
+    (PEM, "MIIEfake"),
+    (PEM + "and prose\n" + PEM + PEM_END, "MIIEfake"),
+    # formats, anywhere
+    ("key AKIAFAKEFAKEFAKEFAKE used", "AKIAFAKE"),
+    ("ghp_" + "fake" * 9, "fakefake"),
+    ("github_pat_" + "fake_" * 9, "fake_fake"),
+    ("glpat-fakefakefakefakefake", "fakefake"),
+    ("xoxb-123456789-fakefake-fake", "fakefake"),
+    ("use sk-test-fake1fake2fake3 now", "fake1fake2"),
+    ("sk-ant-api03-fakefakefakefake", "fakefake"),
+    ("sk_live_fakefakefake", "fakefake"),
+    ("AIza" + "fake_fake-" * 4, "fake_fake"),
+    ("eyJhbGciOiJub25l.eyJzdWIiOiJmYWtl.ZmFrZQ", "eyJzdWIi"),
+    ("hf_" + "Fake" * 9, "FakeFake"),
+    ("npm_" + "fake" * 9, "fakefake"),
+    ("SG.fakefakefakefake.fakefakefakefake", "fakefake"),
+    ("shpat_" + "0123abcd" * 4, "0123abcd"),
+    ("pypi-" + "AgEIfake" * 5, "fakeAgEI"),
+    ("1234567890:AA" + "fake-" * 7, "fake-fake"),
+    ("https://hooks.slack.com/services/T000/B000/fakefakefakefake", "fakefake"),
+    ("sent Bearer abc123def to host", "abc123def"),
+]
+
+HARMLESS = [
+    "commit 3f786850e387550fdab836ed7e6dc881de23001b",
+    "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+    "550e8400-e29b-41d4-a716-446655440000",
+    "data:image/png;base64," + "iVBORw0KGgoAAAANSUhEUgAAAAUAAAAFCAYAAACNbyblAAAAHElEQVQI12P4" * 40,
+    "a_very_long_identifier_name_that_goes_on_and_on_for_a_while_1234567890",
+    "token_count = 5",
+    "max_tokens: 4096",
+    "password = get_password()",
+    "password: str = Field(min_length=8)",
+    "password = user_password",
+    "password=self.password, token=None",
+    "api_key=api_key",
+    "token = os.environ['TOKEN']",
+    "os.environ['API_KEY']",
+    "apiKey: process.env.API_KEY",
+    "def authenticate(token):",
+    "def f(password: str | None = None, token: Optional[str] = None): ...",
+    "if not password:\n    return",
+    "if (password === confirmPassword) {",
+    "const token = await getToken();",
+    'import { token } from "./token"',
+    "type Token = string;",
+    "token = tokenizer.decode(ids)",
+    '{"token": "hello", "logprob": -0.25}',
+    '"eos_token": "<|endoftext|>", "pad_token": "[PAD]"',
+    "next_page_token = 'abcdef123456'",
+    "secret_santa = 'Ada'",
+    "primary_key=True",
+    "key: value",
+    "PASSWORD_MIN_LENGTH=8",
+    "PWD=/home/user",
+    "Password: \nUsername: ada",
+    "Authorization: Bearer <token>",
+    "Authorization: Bearer ${TOKEN}",
+    'f"Bearer {token}"',
+    "the bearer authentication scheme",
+    "a password reset email was sent",
+    "-----BEGIN CERTIFICATE-----\nMIIC\n-----END CERTIFICATE-----",
+    "a file starts with -----BEGIN PRIVATE KEY----- and so on",
+    "https://example.com/a?b=c&page=2#d",
+    "https://blog.example/@someone/post",
+    "http://localhost:8080/@user",
+    "ssh://git@github.com/x/y.git and git@github.com:x/y.git",
+    "docker run -u 1000:1000 image",
+    "sk-fading-circle-container",
+    "task-list-with-many-items-1234567890",
+    "std::password::hash",
+    "author: Jane, auth: false",
+    '"session_id": "abc123def456"',
+    "<password></password>",
+    "{{ password }}",
+    "password: { type: String }",
+    "credential=record.credential,",
+    "    api_key=credential.api_key.get_secret_value(),",
+    "    auth_token=args.auth_token,",
+    'auth = (self.auth[0], "********") if self.auth else None',
+    "Sets the 'Cookie:' HTTP header on the `Request`.",
+    'HEADERS = {"authorization", "proxy-authorization"}',
+    "",
+]
+
+FRAGMENTS = [text for text, _ in SECRETS] + HARMLESS + list("\"'\\:=,@ \n[]<>&?") + [REDACTED]
+
+ADVERSARIAL = {
+    "one word": "a" * 10**6,
+    "dashed words": "a-" * 500_000,
+    "dotted words": "a." * 500_000,
+    "backslashes": "password=" + "\\" * 10**6,
+    "unclosed quotes": "password='password=\"" * 50_000,
+    "open key blocks": "-----BEGIN PRIVATE KEY-----" * 37_000,
+    "empty key blocks": "-----BEGIN PRIVATE KEY----------END PRIVATE KEY-----" * 20_000,
+    "schemes": "://" * 330_000,
+    "long userinfo": ("http://" + "a" * 600) * 1_600,
+    "at signs": "http://" + "@" * 10**6,
+    "spaces": "password" + " " * 10**6,
+    "half tokens": "eyJaaaaaaaa." * 80_000,
+    "prefixes": "sk-" * 300_000,
+    "tags": "<password>" * 100_000,
+    "flags": "--a " * 250_000,
+    "pairs": "token: abcdefg1" * 70_000,
+}
+
+
+@pytest.mark.parametrize(("text", "secret"), SECRETS)
+def test_a_secret_is_replaced_once_and_for_all(text: str, secret: str) -> None:
+    """The secret is gone, the replacement is visible and counted, and a second pass is idle."""
+    redacted, count = redact_and_count(text)
+    assert secret not in redacted
+    assert REDACTED in redacted
+    assert count >= 1
+    assert redact_and_count(redacted) == (redacted, 0)
+
+
+@pytest.mark.parametrize("text", HARMLESS)
+def test_ordinary_text_stays_byte_for_byte(text: str) -> None:
+    """Hashes, ids, images, code, prose and ordinary URLs are not secrets."""
+    assert redact_and_count(text) == (text, 0)
+
+
+def test_names_and_structure_stay_readable() -> None:
+    """Only values are replaced, so a decision model still sees what the call was about."""
+    text = '{"headers":{"Authorization":"Bearer abc"},"url":"https://u:p@h/"}'
+    assert redact_and_count(text) == (
+        '{"headers":{"Authorization":"Bearer [redacted]"},"url":"https://[redacted]@h/"}',
+        2,
+    )
+
+
+@given(st.lists(st.sampled_from(FRAGMENTS), max_size=8))
+def test_redacting_twice_changes_nothing_more(fragments: list[str]) -> None:
+    """Any mixture of secrets, code and punctuation reaches its final form in one pass."""
+    once = redact_secrets("".join(fragments))
+    assert redact_secrets(once) == once
+
+
+@given(st.text())
+def test_any_text_is_accepted(text: str) -> None:
+    """No text raises."""
+    redact_secrets(text)
+
+
+@pytest.mark.parametrize("name", ADVERSARIAL)
+def test_time_is_linear(name: str) -> None:
+    """A megabyte made to provoke backtracking ends within seconds, not hours."""
+    started = time.process_time()
+    redact_secrets(ADVERSARIAL[name])
+    assert time.process_time() - started < 5
