@@ -90,7 +90,7 @@ def _classify_digits(chunk: str, size: int, digits: int) -> Kind:
         return Kind.NUMBER if digits >= 5 else Kind.WORD
     if _HEX.match(chunk):
         return Kind.HASH
-    if digits >= 2 and size >= 6:
+    if (digits >= 2 and size >= 6) or (size >= 5 and chunk.isalnum() and chunk.isupper()):
         return Kind.ID
     return Kind.NAME if size >= 8 else Kind.WORD
 
