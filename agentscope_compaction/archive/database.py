@@ -5,8 +5,8 @@ serves any number of event loops and survives a fork. A caller who wants pooling
 
 Writers and collectors exclude each other; writers do not exclude writers. On PostgreSQL every
 transaction that stores takes ``ROW EXCLUSIVE`` on the table of objects *before* it looks what is
-there, and every one that deletes takes ``SHARE ROW EXCLUSIVE``, which waits for the former and keeps
-new ones out. So no block disappears between the look and the commit of a save. On SQLite
+there, and every one that deletes takes ``SHARE ROW EXCLUSIVE``, which waits for the former and
+keeps new ones out. So no block disappears between the look and the commit of a save. On SQLite
 ``BEGIN IMMEDIATE`` admits one writer at a time.
 """
 
@@ -63,6 +63,8 @@ class Work:
     @asynccontextmanager
     async def writing(self, *, collecting: bool = False) -> AsyncIterator[AsyncConnection]:
         """A transaction that stores or, ``collecting``, one that also deletes objects."""
+        if self._sqlite:
+            await self.conn.exec_driver_sql("PRAGMA synchronous = FULL")
         async with self._transaction("BEGIN IMMEDIATE" if self._sqlite else "BEGIN"):
             if not self._sqlite:
                 mode = "SHARE ROW EXCLUSIVE" if collecting else "ROW EXCLUSIVE"
@@ -74,9 +76,7 @@ class Work:
         """A transaction that no other migration overlaps."""
         async with self._transaction("BEGIN IMMEDIATE" if self._sqlite else "BEGIN"):
             if not self._sqlite:
-                await self.conn.exec_driver_sql(
-                    f"SELECT pg_advisory_xact_lock({_MIGRATION_LOCK})"
-                )
+                await self.conn.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_MIGRATION_LOCK})")
             yield self.conn
 
     @asynccontextmanager
@@ -137,10 +137,6 @@ class Database:
     async def _once(self, work: Callable[[Work], Awaitable[T]]) -> T:
         async with self._engine.connect() as conn:
             await conn.execution_options(isolation_level="AUTOCOMMIT")
-            if conn.dialect.name == "sqlite":
-                await conn.exec_driver_sql("PRAGMA synchronous = FULL")
-                if self._owned:
-                    await conn.exec_driver_sql("PRAGMA foreign_keys = ON")
             task = Work(conn)
             if not await is_current(conn):
                 if conn.dialect.name == "sqlite" and self._owned:

@@ -127,17 +127,11 @@ class InMemoryArchive:
             session_bytes(session_id)
         kept = [k for k in self._snapshot() if session_id is None or k.session_id == session_id]
         kept.sort(key=lambda k: (k.created_us, k.order), reverse=True)
-        return [
-            ArchiveEntry(
-                ref=k.shot.ref,
-                session_id=k.session_id,
-                created_at=moment(k.created_us),
-                messages=k.shot.messages,
-                chars=k.shot.chars,
-                meta=decode(k.meta),
-            )
-            for k in kept
-        ]
+        return [_entry(k) for k in kept]
+
+    async def entry(self, ref: str) -> ArchiveEntry:
+        """See :meth:`AuditedArchive.entry`."""
+        return _entry(self._found(ref))
 
     async def sessions(self) -> Usages:
         """See :meth:`AuditedArchive.sessions`."""
@@ -191,6 +185,18 @@ class InMemoryArchive:
             for ref in refs:
                 del self._kept[ref]
         return len(refs)
+
+
+def _entry(kept: _Kept) -> ArchiveEntry:
+    shot = kept.shot
+    return ArchiveEntry(
+        ref=shot.ref,
+        session_id=kept.session_id,
+        created_at=moment(kept.created_us),
+        messages=shot.messages,
+        chars=shot.chars,
+        meta=decode(kept.meta),
+    )
 
 
 def _leaves(shot: Snapshot) -> Sequence[Entry]:

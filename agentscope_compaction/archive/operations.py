@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
+import logging
 from typing import Any
 
 import sqlalchemy as sa
@@ -33,21 +35,50 @@ from agentscope_compaction.archive.store import (
     expand,
     missing_objects,
     read_objects,
+    replace_objects,
     session_of,
     upsert,
 )
 from agentscope_compaction.core.types import JSONObject
 from agentscope_compaction.errors import ArchiveIntegrityError, ArchiveNotFoundError
 
+_log = logging.getLogger("agentscope_compaction")
 _NO_META = encode({}).raw
+_SMALL = 16_384
+"""A snapshot of so many bytes is compressed whole rather than asked about first."""
+_order = itertools.count(1)
+"""Order of this process's saves within one microsecond."""
 
 
 async def save(work: Work, name: bytes, shot: Snapshot, meta: bytes | None) -> None:
-    """Store what is new of a snapshot, commit, and read all of it back."""
+    """Store what is new of a snapshot, commit, and read all of it back.
+
+    Where a block stored long ago turns out damaged, it is stored again: the bytes are at hand.
+    """
+    await _store(work, name, shot, meta)
+    try:
+        await _read_back(work, shot)
+    except ArchiveIntegrityError:
+        _log.warning("archive: stored blocks were damaged; storing them again")
+        bodies = await asyncio.to_thread(
+            lambda: {digest: pack(raw) for digest, raw in shot.objects.items()}
+        )
+        async with work.writing() as conn:
+            session = await session_of(conn, name, create=True)
+            assert session is not None
+            await replace_objects(conn, session, bodies)
+            await _write_row(conn, session, name, shot, meta)
+        await _read_back(work, shot)
+
+
+async def _store(work: Work, name: bytes, shot: Snapshot, meta: bytes | None) -> None:
     packed: dict[bytes, Body] = {}
-    async with work.reading() as conn:
-        session = await session_of(conn, name, create=False)
-        await _pack(shot, await missing_objects(conn, session, shot), packed)
+    if sum(map(len, shot.objects.values())) <= _SMALL:
+        await _pack(shot, [*shot.objects], packed)
+    else:  # a look before the lock, so that the lock is short
+        async with work.reading() as conn:
+            session = await session_of(conn, name, create=False)
+            await _pack(shot, await missing_objects(conn, session, shot), packed)
     async with work.writing() as conn:
         session = await session_of(conn, name, create=True)
         assert session is not None
@@ -55,6 +86,9 @@ async def save(work: Work, name: bytes, shot: Snapshot, meta: bytes | None) -> N
         await _pack(shot, missing, packed)
         await add_objects(conn, session, {digest: packed[digest] for digest in missing})
         await _write_row(conn, session, name, shot, meta)
+
+
+async def _read_back(work: Work, shot: Snapshot) -> None:
     async with work.reading() as conn:
         _, root = await _snapshot(conn, shot.ref)
         if root != shot.root:
@@ -65,11 +99,11 @@ async def save(work: Work, name: bytes, shot: Snapshot, meta: bytes | None) -> N
 async def load(work: Work, ref: str) -> Messages:
     """A snapshot's messages."""
     async with work.reading() as conn:
-        entry, root = await _snapshot(conn, ref)
+        found, root = await _snapshot(conn, ref)
         leaves = await expand(conn, root)
         raw = await read_objects(conn, {leaf.digest for leaf in leaves})
     messages = await asyncio.to_thread(assemble, leaves, raw)
-    if len(messages) != entry.messages:
+    if len(messages) != found.messages:
         raise ArchiveIntegrityError("the stored history has another number of messages")
     return messages
 
@@ -105,18 +139,22 @@ async def record(work: Work, ref: str, proposal: bytes, outcome: bytes) -> None:
 async def history(work: Work, ref: str) -> Records:
     """A snapshot's records, oldest first."""
     async with work.reading() as conn:
-        entry, _ = await _snapshot(conn, ref)
+        found, _ = await _snapshot(conn, ref)
         query = sa.select(records).where(records.c.ref == ref).order_by(records.c.id)
         rows = (await conn.execute(query)).mappings().all()
         raw = await read_objects(conn, {row["proposal"] for row in rows})
-    return [record_of(dict(row), raw[row["proposal"]], entry.meta) for row in rows]
+    return [record_of(dict(row), raw[row["proposal"]], found.meta) for row in rows]
+
+
+async def entry(work: Work, ref: str) -> ArchiveEntry:
+    """A snapshot's entry."""
+    async with work.reading() as conn:
+        return (await _snapshot(conn, ref))[0]
 
 
 async def entries(work: Work, name: bytes | None) -> Entries:
     """Entries of one session or all, newest first."""
-    query = _rows().order_by(
-        snapshots.c.created_us.desc(), snapshots.c.seq.desc(), snapshots.c.ref
-    )
+    query = _rows().order_by(snapshots.c.created_us.desc(), snapshots.c.seq.desc(), snapshots.c.ref)
     if name is not None:
         query = query.where(sessions.c.key == address(name))
     async with work.reading() as conn:
@@ -169,12 +207,10 @@ async def _write_row(
     same = sa.select(snapshots.c.meta).where(snapshots.c.ref == shot.ref)
     kept = (await conn.execute(same)).scalar() if meta is None else None
     raw = _NO_META if meta is None else meta
-    created = now()
-    twin = sa.select(sa.func.max(snapshots.c.seq)).where(snapshots.c.created_us == created)
     row: dict[str, Any] = {
         "ref": str(shot.ref),
-        "created_us": created,
-        "seq": ((await conn.execute(twin)).scalar() or 0) + 1,
+        "created_us": now(),
+        "seq": next(_order),
         "messages": shot.messages,
         "chars": shot.chars,
         "root": shot.root,

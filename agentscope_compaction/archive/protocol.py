@@ -193,6 +193,15 @@ class AuditedArchive(Archive, Protocol):
         """
         ...
 
+    async def entry(self, ref: str) -> ArchiveEntry:
+        """The entry of one snapshot.
+
+        Raises:
+            ArchiveNotFoundError: Unknown reference.
+            ArchiveIntegrityError: The snapshot's row does not match its digest.
+        """
+        ...
+
     async def sessions(self) -> Usages:
         """Counts and sizes of every session, largest first."""
         ...

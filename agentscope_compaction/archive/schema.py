@@ -1,8 +1,8 @@
 """Tables of the SQL archive, and the numbered migrations that make them.
 
-Ids of sessions, messages and calls are data: they are stored as bytes (PostgreSQL text holds neither
-NUL nor surrogates) and found by their SHA-256. Every row that names content carries a *seal*, a
-digest over its other columns.
+Ids of sessions, messages and calls are data: they are stored as bytes (PostgreSQL text holds
+neither NUL nor surrogates) and found by their SHA-256. Every row that names content carries a
+*seal*, a digest over its other columns.
 
 A migration, once released, is never edited; a change is a new migration at the end.
 """
@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import sqlalchemy as sa
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from agentscope_compaction.errors import ArchiveError
@@ -82,8 +83,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         " chars BIGINT NOT NULL, root {bytes} NOT NULL, meta {bytes} NOT NULL,"
         " seal {bytes} NOT NULL)",
         "CREATE INDEX compaction_snapshot_time ON compaction_snapshot (created_us, seq)",
-        "CREATE INDEX compaction_snapshot_session"
-        " ON compaction_snapshot (session_id, created_us)",
+        "CREATE INDEX compaction_snapshot_session ON compaction_snapshot (session_id, created_us)",
         "CREATE TABLE compaction_record (id {id},"
         " ref TEXT NOT NULL REFERENCES compaction_snapshot (ref), recorded_us BIGINT NOT NULL,"
         " outcome {bytes} NOT NULL, proposal {bytes} NOT NULL, seal {bytes} NOT NULL)",
@@ -101,9 +101,10 @@ _TYPES = {
     },
 }
 _EXISTS = {
-    "sqlite": "SELECT name FROM sqlite_master WHERE type = 'table'"
-    " AND name = 'compaction_schema'",
-    "postgresql": "SELECT to_regclass('compaction_schema')::text",
+    "sqlite": "SELECT name FROM sqlite_master WHERE type = 'table' AND name = 'compaction_schema'",
+    # not to_regclass alone: it may answer from a cache that only opening a table refreshes
+    "postgresql": "SELECT relname FROM pg_catalog.pg_class"
+    " WHERE relname = 'compaction_schema' AND pg_catalog.pg_table_is_visible(oid)",
 }
 
 
@@ -113,9 +114,16 @@ async def schema_version(conn: AsyncConnection) -> int:
     Raises:
         ArchiveError: The table of versions holds something else.
     """
-    found = await conn.exec_driver_sql(_EXISTS[conn.dialect.name])
-    if found.scalar() is None:
-        return 0
+    try:
+        return await _existing_version(conn)
+    except DBAPIError:  # asked second, because every operation asks
+        found = await conn.exec_driver_sql(_EXISTS[conn.dialect.name])
+        if found.scalar() is None:
+            return 0
+        raise
+
+
+async def _existing_version(conn: AsyncConnection) -> int:
     rows = (await conn.exec_driver_sql("SELECT version FROM compaction_schema")).all()
     if len(rows) != 1 or not isinstance(rows[0][0], int) or rows[0][0] < 1:
         raise ArchiveError("the database holds no archive of this package: no schema version")
@@ -139,13 +147,12 @@ async def is_current(
     return version == len(migrations)
 
 
-async def migrate(
-    conn: AsyncConnection, migrations: Sequence[Sequence[str]] = MIGRATIONS
-) -> None:
+async def migrate(conn: AsyncConnection, migrations: Sequence[Sequence[str]] = MIGRATIONS) -> None:
     """Bring the schema up to date, inside a transaction that excludes every other migrator."""
-    if await is_current(conn, migrations):
+    found = await conn.exec_driver_sql(_EXISTS[conn.dialect.name])
+    version = 0 if found.scalar() is None else await _existing_version(conn)
+    if version >= len(migrations):  # another process was faster
         return
-    version = await schema_version(conn)
     types = _TYPES[conn.dialect.name]
     for statements in migrations[version:]:
         for statement in statements:

@@ -11,9 +11,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from agentscope_compaction.archive.codec import address, encode
+from agentscope_compaction.archive.codec import encode
 from agentscope_compaction.archive.manifest import freeze, session_bytes, take_apart
 from agentscope_compaction.archive.protocol import (
+    ArchiveEntry,
     ArchiveRef,
     Entries,
     Messages,
@@ -128,9 +129,7 @@ class SqlArchive:
 
         known, raw = _checked(ref), encode(Outcome.of(outcome).as_json()).raw
         kept = await asyncio.to_thread(encoded_proposal, proposal)
-        await self._run(
-            "record an outcome", lambda work: operations.record(work, known, kept, raw)
-        )
+        await self._run("record an outcome", lambda work: operations.record(work, known, kept, raw))
 
     async def history(self, ref: str) -> Records:
         """See :meth:`AuditedArchive.history`."""
@@ -145,6 +144,13 @@ class SqlArchive:
 
         name = None if session_id is None else session_bytes(session_id)
         return await self._run("list", lambda work: operations.entries(work, name))
+
+    async def entry(self, ref: str) -> ArchiveEntry:
+        """See :meth:`AuditedArchive.entry`."""
+        from agentscope_compaction.archive import operations
+
+        known = _checked(ref)
+        return await self._run("read an entry", lambda work: operations.entry(work, known))
 
     async def sessions(self) -> Usages:
         """See :meth:`AuditedArchive.sessions`."""

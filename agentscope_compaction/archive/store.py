@@ -1,4 +1,4 @@
-"""Statements of the SQL archive on objects and sessions; each runs inside a caller's transaction."""
+"""Statements of the SQL archive on objects and sessions, inside a caller's transaction."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ __all__ = [
     "missing_objects",
     "read_objects",
     "release",
+    "replace_objects",
     "session_of",
     "upsert",
 ]
@@ -37,22 +38,24 @@ def batched(items: Iterable[Any], size: int = _BATCH) -> Iterator[list[Any]]:
 
 def upsert(conn: AsyncConnection, table: sa.Table) -> sqlite.Insert | postgresql.Insert:
     """An INSERT of the connection's dialect, which can say what to do on a conflict."""
-    return (
-        sqlite.insert(table) if conn.dialect.name == "sqlite" else postgresql.insert(table)
-    )
+    return sqlite.insert(table) if conn.dialect.name == "sqlite" else postgresql.insert(table)
 
 
 async def session_of(conn: AsyncConnection, name: bytes, *, create: bool) -> int | None:
     """The row id of a session; None where unknown and not created."""
     key = address(name)
-    if create:
+    query = sa.select(sessions.c.id).where(sessions.c.key == key)
+    found: int | None = (await conn.execute(query)).scalar()
+    if found is None and create:
         row = {"key": key, "name": name}
         await conn.execute(upsert(conn, sessions).values(row).on_conflict_do_nothing())
-    found = await conn.execute(sa.select(sessions.c.id).where(sessions.c.key == key))
-    return found.scalar()
+        found = (await conn.execute(query)).scalar()
+    return found
 
 
-async def missing_objects(conn: AsyncConnection, session: int | None, shot: Snapshot) -> list[bytes]:
+async def missing_objects(
+    conn: AsyncConnection, session: int | None, shot: Snapshot
+) -> list[bytes]:
     """Addresses of a snapshot's objects that its session does not hold yet.
 
     Asks from the top: a session that holds a group holds all below it.
@@ -102,6 +105,17 @@ async def add_objects(conn: AsyncConnection, session: int, bodies: Mapping[bytes
         wanted = wanted.where(objects.c.digest.in_(batch)).order_by(objects.c.digest)
         hold = upsert(conn, holds).from_select(["session_id", "object_id"], wanted)
         await conn.execute(hold.on_conflict_do_nothing())
+
+
+async def replace_objects(
+    conn: AsyncConnection, session: int, bodies: Mapping[bytes, Body]
+) -> None:
+    """Store bodies over what is there."""
+    await add_objects(conn, session, bodies)
+    for digest in sorted(bodies):
+        body = bodies[digest]
+        statement = sa.update(objects).where(objects.c.digest == digest)
+        await conn.execute(statement.values(body=body.stored, checksum=body.checksum))
 
 
 async def read_objects(conn: AsyncConnection, digests: Collection[bytes]) -> dict[bytes, bytes]:
