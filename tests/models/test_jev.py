@@ -10,7 +10,13 @@ from typing import Any
 import httpx
 import pytest
 import respx
-from agentscope.classifier import BinaryAnswer, BinaryQuestion, ClassifierResponse, RefusalAnswer
+from agentscope.classifier import (
+    BinaryAnswer,
+    BinaryQuestion,
+    ClassifierModelBase,
+    ClassifierResponse,
+    RefusalAnswer,
+)
 from pydantic import SecretStr
 
 from agentscope_compaction.core.types import Thresholds
@@ -90,8 +96,8 @@ async def ask(
     asked: dict[str, BinaryQuestion] = PAIR, deadline: float | None = None, **settings: Any
 ) -> ClassifierResponse:
     """One call of a fresh client that waits for nothing."""
-    settings = {"api_key": KEY, "retry_delay": 0} | settings
-    async with JevDecisionModel(**settings) as model:
+    defaults: dict[str, Any] = {"api_key": KEY, "retry_delay": 0}
+    async with JevDecisionModel(**(defaults | settings)) as model:
         return await model(STATE, asked, deadline=deadline)
 
 
@@ -533,7 +539,7 @@ async def test_the_environment_fills_in_arguments(
 def test_settings_that_cannot_work_are_refused(settings: dict[str, Any]) -> None:
     """At construction, before anything is opened."""
     with pytest.raises(ConfigurationError):
-        JevDecisionModel(**({"api_key": KEY} | settings))
+        JevDecisionModel(**{"api_key": KEY, **settings})
 
 
 @pytest.mark.parametrize(
@@ -564,4 +570,5 @@ def test_the_client_is_a_decision_model() -> None:
     """It fits the seam, accepts a deadline and is not local."""
     model = JevDecisionModel(KEY)
     assert isinstance(model, DecisionModel)
+    assert isinstance(model, ClassifierModelBase)
     assert (model.accepts_deadline, model.local) == (True, False)

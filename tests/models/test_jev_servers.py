@@ -22,7 +22,7 @@ from agentscope.classifier import (
     JevClassifierModel,
 )
 from agentscope.credential import TypeSafeCredential
-from jevcompat.mock import FAULTS, MockConfig
+from jevcompat.mock import FAULTS, MockConfig  # type: ignore[import-untyped]
 from jevcompat.mock import Running as ReferenceServer
 
 from agentscope_compaction.errors import (
@@ -39,7 +39,7 @@ KEY = "sk-test-0123456789abcdef"
 STATE: dict[str, Any] = {"goal": "Fix it", "calls": {"t1": {"tool": "Read", "result": "ok"}}}
 
 
-class Running(ReferenceServer):
+class Running(ReferenceServer):  # type: ignore[misc]
     """The reference server, noticing at once that it should end."""
 
     def __init__(self, config: MockConfig | None = None) -> None:
@@ -60,8 +60,8 @@ def pairs(count: int) -> dict[str, BinaryQuestion]:
 
 async def ask(url: str, count: int = 1, state: Any = STATE, **settings: Any) -> ClassifierResponse:
     """One call of a fresh client."""
-    settings = {"api_key": KEY, "retry_delay": 0} | settings
-    async with JevDecisionModel(base_url=url, **settings) as model:
+    defaults: dict[str, Any] = {"api_key": KEY, "retry_delay": 0}
+    async with JevDecisionModel(base_url=url, **(defaults | settings)) as model:
         return await model(state, pairs(count))
 
 
