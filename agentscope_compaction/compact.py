@@ -18,7 +18,14 @@ from agentscope_compaction.core.conclude import Evidence, conclude
 from agentscope_compaction.core.decisions import as_thresholds, thresholds_of
 from agentscope_compaction.core.jsontext import copy_json
 from agentscope_compaction.core.options import CompactionOptions
-from agentscope_compaction.core.plan import Inspection, Plan, inspect, plan, take_snapshot
+from agentscope_compaction.core.plan import (
+    Inspection,
+    Plan,
+    inspect,
+    plan,
+    take_snapshot,
+    without_questions,
+)
 from agentscope_compaction.core.types import (
     CompactionProposal,
     CompactionRequest,
@@ -74,11 +81,12 @@ async def compact_context(
     deadline = asyncio.get_running_loop().time() + checked.options.total_timeout_seconds
     model = decision_model if decision_model is not None else _embedded()
     counter = _Counter(token_counter)
+    _profile(model, checked.options, None)  # an unusable profile must not cost a request
     redaction = Redaction(None if is_local(model) else redact)
     inspection, before = await asyncio.to_thread(_inspected, checked, counter)
     target = checked.options.target_tokens
     if target is not None and before <= target:
-        planned, replies = _nothing_to_ask(inspection), Replies()
+        planned, replies = without_questions(inspection), Replies()
     else:
         planned = await asyncio.to_thread(plan, inspection, redaction)
         replies = await _asked(model, planned, deadline)
@@ -107,7 +115,10 @@ def own_copy(request: CompactionRequest | Mapping[str, Any] | str | bytes) -> Co
             if not isinstance(request, Mapping):
                 raise InvalidSnapshotError("the request must be a JSON object")
             request = CompactionRequest.model_validate(dict(request))
-        return request.model_copy(update={"messages": copy_json(request.messages)})
+        fields = {name: getattr(request, name) for name in CompactionRequest.model_fields}
+        # Validated again: the lists of a request model may have been changed since it was built.
+        fields["messages"] = copy_json(fields["messages"])
+        return CompactionRequest.model_validate(fields)
     except ValidationError as exc:
         raise InvalidSnapshotError(f"invalid request: {_first_faults(exc)}") from None
     except (ValueError, RecursionError) as exc:
@@ -136,15 +147,6 @@ def _inspected(request: CompactionRequest, counter: _Counter) -> tuple[Inspectio
         return inspect(snapshot), counter(request.messages)
     except RecursionError as exc:
         raise InvalidSnapshotError("messages are nested too deeply") from exc
-
-
-def _nothing_to_ask(inspection: Inspection) -> Plan:
-    return plan(
-        Inspection(
-            inspection.snapshot, inspection.pairing, inspection.rules, inspection.duplicates, ()
-        ),
-        str,
-    )
 
 
 async def _asked(model: DecisionModel, planned: Plan, deadline: float) -> Replies:
