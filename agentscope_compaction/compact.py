@@ -19,7 +19,14 @@ from agentscope_compaction.core.decisions import as_thresholds, thresholds_of
 from agentscope_compaction.core.jsontext import copy_json
 from agentscope_compaction.core.options import CompactionOptions
 from agentscope_compaction.core.pairing import Pair
-from agentscope_compaction.core.plan import Inspection, Plan, inspect, plan, take_snapshot
+from agentscope_compaction.core.plan import (
+    Inspection,
+    Plan,
+    inspect,
+    plan,
+    take_snapshot,
+    without_questions,
+)
 from agentscope_compaction.core.types import (
     CompactionProposal,
     CompactionRequest,
@@ -103,12 +110,14 @@ async def propose(
     deadline = asyncio.get_running_loop().time() + options.total_timeout_seconds
     count = _Counter(counter)
     redaction = Redaction(None if is_local(model) else redact)
+    _profile(model, options, None)  # an unusable profile must not cost a request
     recalled = None if is_local(model) else memory
     inspection, before = await asyncio.to_thread(_inspected, request, count, unremovable, recalled)
     if options.target_tokens is not None and before <= options.target_tokens:
-        inspection = inspection.with_nothing_to_ask()
-    planned = await asyncio.to_thread(plan, inspection, redaction)
-    replies = await _asked(model, planned, deadline)
+        planned, replies = without_questions(inspection), Replies()
+    else:
+        planned = await asyncio.to_thread(plan, inspection, redaction)
+        replies = await _asked(model, planned, deadline)
     if recalled is not None:
         recalled.learn(request.goal, inspection.asked, replies.answers)
     thresholds = thresholds_of(options, _profile(model, options, replies.model))
@@ -137,7 +146,10 @@ def own_copy(request: CompactionRequest | Mapping[str, Any] | str | bytes) -> Co
             if not isinstance(request, Mapping):
                 raise InvalidSnapshotError("the request must be a JSON object")
             request = CompactionRequest.model_validate(dict(request))
-        return request.model_copy(update={"messages": copy_json(request.messages)})
+        fields = {name: getattr(request, name) for name in CompactionRequest.model_fields}
+        # Validated again: the lists of a request model may have been changed since it was built.
+        fields["messages"] = copy_json(fields["messages"])
+        return CompactionRequest.model_validate(fields)
     except ValidationError as exc:
         raise InvalidSnapshotError(f"invalid request: {_first_faults(exc)}") from None
     except (ValueError, RecursionError) as exc:

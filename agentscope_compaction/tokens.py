@@ -23,6 +23,8 @@ __all__ = ["TokenCounter", "default_counter", "texts_of"]
 
 _PREFERRED = ("o200k_base", "cl100k_base")
 _CACHED_STRINGS = 8_192
+_SLICE_CHARS = 100_000
+"""Longer texts are counted in slices: tiktoken's regular expressions give up on huge runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,8 @@ def default_counter() -> TokenCounter:
 
     @functools.lru_cache(maxsize=_CACHED_STRINGS)
     def count(text: str) -> int:
-        return len(encoding.encode_ordinary(text))
+        slices = (text[n : n + _SLICE_CHARS] for n in range(0, len(text), _SLICE_CHARS))
+        return sum(len(encoding.encode_ordinary(part)) for part in slices)
 
     return TokenCounter(f"tiktoken:{encoding.name}", count)
 
@@ -111,24 +114,29 @@ def _plugin_encodings() -> list[str]:
 def _is_cached(name: str) -> bool:
     """Whether tiktoken's own cache holds the encoding's file, so that loading cannot download.
 
-    tiktoken names a cached file by the SHA-1 of its address (``tiktoken/load.py``).
+    tiktoken names a cached file by the SHA-1 of its address, and deletes and downloads again one
+    whose SHA-256 is not the expected one (``tiktoken/load.py``), so the content is checked too.
     """
     folder = os.environ.get("TIKTOKEN_CACHE_DIR", os.environ.get("DATA_GYM_CACHE_DIR"))
     if folder == "":
         return False
     folder = folder or os.path.join(tempfile.gettempdir(), "data-gym-cache")
-    address = _address(name)
+    constants = _constants(name)
+    address = next((c for c in constants if c.endswith(".tiktoken")), None)
     if address is None:
         return False
     path = os.path.join(folder, hashlib.sha1(address.encode(), usedforsecurity=False).hexdigest())
-    return os.path.isfile(path)
+    try:
+        with open(path, "rb") as file:
+            return hashlib.sha256(file.read()).hexdigest() in constants
+    except OSError:
+        return False
 
 
-def _address(name: str) -> str | None:
-    """Read the file address of one of tiktoken's encodings from its own source constants."""
+def _constants(name: str) -> list[str]:
+    """Read the strings (file address, expected digest) in the source of a tiktoken encoding."""
     import tiktoken_ext.openai_public as public
 
     constructor = public.ENCODING_CONSTRUCTORS.get(name)
     constants = constructor.__code__.co_consts if constructor else ()
-    found = (c for c in constants if isinstance(c, str) and c.endswith(".tiktoken"))
-    return next(found, None)
+    return [c for c in constants if isinstance(c, str)]

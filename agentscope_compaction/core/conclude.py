@@ -83,7 +83,7 @@ def conclude(
     verdicts, reason = _judge(inspection, evidence), ProposalReason.NO_CHANGE
     if target is not None and tokens_before <= target:
         verdicts, reason = _keep_all(verdicts, inspection, DecisionReason.WITHIN_TARGET)
-    elif request.options.require_signal and _asked_in_vain(evidence):
+    elif request.options.require_signal and _asked_in_vain(inspection, evidence):
         verdicts, reason = _keep_all(verdicts, inspection, DecisionReason.NO_SIGNAL)
     elif target is not None:
         verdicts = _until_target(verdicts, inspection, count, target)
@@ -107,7 +107,7 @@ def conclude(
         reason=reason,
         decisions=[_decision(verdict) for verdict in verdicts],
         stats=stats,
-        proposal_id=_proposal_id(inspection, evidence),
+        proposal_id=_proposal_id(inspection, evidence, messages),
         snapshot_digest=inspection.snapshot.digest,
         observation=plan.observation,
     )
@@ -156,14 +156,20 @@ def _without_unsafe_removal(
 
 
 def _with_stub(verdict: _Verdict, recovery: Recovery, options: CompactionOptions) -> _Verdict:
-    """Attach the stub if it is shorter than the output it replaces."""
+    """Attach the stub if it is shorter than the output it replaces, as text and as JSON.
+
+    A note's quotes and line breaks are escaped in JSON, so a stub a few characters shorter than
+    its output could still make the history grow.
+    """
     before = verdict.pair.text or ""
     text = stub_text(before, recovery, options)
-    return replace(verdict, text=text) if len(text) < len(before) else verdict
+    shorter = len(text) < len(before) and len(compact(text)) < len(compact(before))
+    return replace(verdict, text=text) if shorter else verdict
 
 
-def _asked_in_vain(evidence: Evidence) -> bool:
-    return has_no_signal(list(evidence.answers.values()), evidence.thresholds)
+def _asked_in_vain(inspection: Inspection, evidence: Evidence) -> bool:
+    answers = list(evidence.answers.values())
+    return has_no_signal(answers, evidence.thresholds, asked=len(inspection.asked))
 
 
 def _keep_all(
@@ -264,9 +270,10 @@ def _first_changed(old: Sequence[JSONObject], new: Sequence[JSONObject]) -> int 
     return None
 
 
-def _proposal_id(inspection: Inspection, evidence: Evidence) -> str:
+def _proposal_id(inspection: Inspection, evidence: Evidence, messages: Sequence[JSONObject]) -> str:
+    """Name the request, the answers and the result (a token counter has its say in that)."""
     request = inspection.snapshot.request
     asked = request.model_dump(mode="json", exclude={"messages"})
     answers = {key: [a.keep_call, a.keep_result] for key, a in evidence.answers.items()}
     named = [inspection.snapshot.digest, asked, answers, list(evidence.thresholds), evidence.model]
-    return digest(compact(named))[:32]
+    return digest(compact([*named, digest(compact(messages))]))[:32]

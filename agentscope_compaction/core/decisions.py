@@ -49,10 +49,10 @@ def decide(answer: Answer, thresholds: Thresholds) -> tuple[Action, DecisionReas
     return Action.DROP_CALL, DecisionReason.CALL_NOT_NEEDED
 
 
-def has_no_signal(answers: Sequence[Answer], thresholds: Thresholds) -> bool:
+def has_no_signal(answers: Sequence[Answer], thresholds: Thresholds, *, asked: int) -> bool:
     """Whether the model says the same of every output, so that all of them would go."""
     values = [answer.keep_result for answer in answers]
-    if len(values) < _SIGNAL_MINIMUM or max(values) >= thresholds.result:
+    if asked < _SIGNAL_MINIMUM or not values or max(values) >= thresholds.result:
         return False
     return max(values) - min(values) <= _SIGNAL_SPREAD + 1e-12
 

@@ -20,11 +20,12 @@ def find_duplicates(pairs: Sequence[Pair], rules: Mapping[str, DecisionReason]) 
     """
     groups: dict[tuple[str, str], list[Pair]] = {}
     for pair in pairs:
-        if pair.text is not None and pair.result.get("state") == "success":
+        whole = pair.text is not None and not is_compacted(pair.result, pair.text)
+        if pair.text is not None and whole and pair.result.get("state") == "success":
             groups.setdefault((pair.tool_name, pair.text), []).append(pair)
     holders: dict[str, Pair] = {}
-    for (_, text), group in groups.items():
-        if len(group) < 2 or is_compacted(group[-1].result, text):
+    for group in groups.values():
+        if len(group) < 2:
             continue
         newest: dict[str, Pair] = {}
         for pair in reversed(group):

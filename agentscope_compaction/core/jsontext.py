@@ -11,8 +11,13 @@ import json
 import re
 from typing import Any
 
+from agentscope_compaction.errors import InvalidSnapshotError
+
 __all__ = ["canonical_input", "compact", "copy_json", "digest", "object_of", "scrub_surrogates"]
 
+MAX_DEPTH = 200
+"""Deepest nesting of a history; pydantic cannot write a proposal nested deeper than about 250."""
+_CONTAINERS = (dict, list, tuple)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -26,15 +31,22 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def copy_json(value: Any) -> Any:
-    """Copy containers deeply and share the (immutable) leaves."""
+def copy_json(value: Any, depth: int = MAX_DEPTH) -> Any:
+    """Copy containers deeply and share the (immutable) leaves.
+
+    Raises:
+        InvalidSnapshotError: Containers are nested too deeply.
+    """
+    if depth < 0:
+        raise InvalidSnapshotError(f"messages are nested more than {MAX_DEPTH} deep")
     if isinstance(value, dict):
         return {
-            key: copy_json(item) if isinstance(item, dict | list) else item
+            key: copy_json(item, depth - 1) if isinstance(item, _CONTAINERS) else item
             for key, item in value.items()
         }
-    if isinstance(value, list):
-        return [copy_json(item) if isinstance(item, dict | list) else item for item in value]
+    if isinstance(value, list | tuple):
+        items = (copy_json(i, depth - 1) if isinstance(i, _CONTAINERS) else i for i in value)
+        return list(items) if isinstance(value, list) else tuple(items)
     return value
 
 
@@ -61,9 +73,9 @@ def canonical_input(raw: str) -> str:
     """
     try:
         value = json.loads(raw, object_pairs_hook=_unique, parse_float=_integral)
-    except ValueError:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+    except (ValueError, RecursionError):
         return raw
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
 
 
 def _refuse(name: str) -> float:

@@ -19,7 +19,15 @@ from agentscope_compaction.core.types import CompactionRequest, DecisionReason
 from agentscope_compaction.core.view import Draft, Observation, Stage, draft_view
 from agentscope_compaction.errors import InvalidSnapshotError
 
-__all__ = ["Inspection", "Plan", "Snapshot", "inspect", "plan", "take_snapshot"]
+__all__ = [
+    "Inspection",
+    "Plan",
+    "Snapshot",
+    "inspect",
+    "plan",
+    "take_snapshot",
+    "without_questions",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +65,6 @@ class Inspection:
         """Return the inspection with answers from before, so that these are not asked again."""
         asked = tuple(pair for pair in self.asked if pair.id not in known)
         return replace(self, asked=asked, known=known)
-
-    def with_nothing_to_ask(self) -> Inspection:
-        """Return the inspection with no call left to ask about."""
-        return replace(self, asked=())
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,13 +126,18 @@ def plan(inspection: Inspection, redact: Callable[[str], str]) -> Plan:
         ObservationBudgetError: The view or one pair of questions does not fit.
     """
     if not inspection.asked:
-        return Plan(inspection, Observation(), 0, Stage.FULL, ())
+        return without_questions(inspection)
     request = inspection.snapshot.request
     asked = [pair.id for pair in inspection.asked]
     limit = room_for_view(asked, request.options)
     draft = draft_view(request, inspection.pairing, frozenset(asked), redact)
     reduce_view(draft, limit)
     return _planned(inspection, draft, asked)
+
+
+def without_questions(inspection: Inspection) -> Plan:
+    """Return a plan that asks nothing: no view is built and no budget matters."""
+    return Plan(inspection, Observation(), 0, Stage.FULL, ())
 
 
 def _planned(inspection: Inspection, draft: Draft, asked: Sequence[str]) -> Plan:

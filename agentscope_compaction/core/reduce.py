@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from agentscope_compaction.core.estimate import Measure, measure
-from agentscope_compaction.core.jsontext import compact
+from agentscope_compaction.core.estimate import measure
 from agentscope_compaction.core.view import Draft, Entry, Stage, shorten
 from agentscope_compaction.errors import ObservationBudgetError
 
@@ -14,6 +13,8 @@ __all__ = ["reduce_view"]
 _INPUT_CAPS = (400, 160, 60, 0)
 _OLD_TEXT_CAPS = (1_000, 300, 80)
 _ANY_TEXT_CAPS = (4_000, 1_000, 300)
+_NEWEST_OPEN_CALLS = 4
+"""Calls without a result that stay visible in every stage: the agent may be waiting for them."""
 _NEWEST_TEXTS = 4
 """Texts spared until everything older is short: they tell what the agent is about to do."""
 
@@ -42,6 +43,12 @@ def _shorten_inputs(draft: Draft, limit: int) -> bool:
             if len(record["input"]) > cap:
                 record["input"] = shorten(record["input"], cap)
                 draft.remeasure_call(key)
+                if draft.fits(limit):
+                    return True
+        for entry in draft.open_calls:
+            if len(entry.value["input"]) > cap:
+                entry.value["input"] = shorten(entry.value["input"], cap)
+                draft.remeasure(entry)
                 if draft.fits(limit):
                     return True
     return False
@@ -82,17 +89,12 @@ def _drop_texts(draft: Draft, limit: int) -> bool:
 
 
 def _merge_calls(draft: Draft, limit: int) -> bool:
-    draft.total += measure('"merged_calls":{},')
-    costs: dict[str, Measure] = {}
     gone: set[str] = set()
     named = {id(entry): len(entry.value["calls"]) for entry in draft.home.values()}
     for key in [key for key in draft.calls if key not in draft.candidates]:
         gone.add(key)
-        tool = draft.calls.pop(key)["tool"]
-        draft.merged[tool] = draft.merged.get(tool, 0) + 1
-        cost = measure(f"{compact(tool)}:{draft.merged[tool]},")
-        draft.total += cost - costs.get(tool, Measure()) - draft.costs.pop(key)
-        costs[tool] = cost
+        draft.merge(draft.calls.pop(key)["tool"])
+        draft.total -= draft.costs.pop(key)
         _unname(draft, draft.home[key], key, named)
         if draft.fits(limit):
             break
@@ -100,6 +102,15 @@ def _merge_calls(draft: Draft, limit: int) -> bool:
         if "calls" in entry.value:
             entry.value["calls"] = [key for key in entry.value["calls"] if key not in gone]
     draft.conversation = [e for e in draft.conversation if e.value.get("calls") != []]
+    return draft.fits(limit) or _merge_open_calls(draft, limit)
+
+
+def _merge_open_calls(draft: Draft, limit: int) -> bool:
+    """Merge abandoned calls, so that they never stand in the way; the newest may be pending."""
+    while len(draft.open_calls) > _NEWEST_OPEN_CALLS and not draft.fits(limit):
+        entry = draft.open_calls.pop(0)
+        draft.total -= entry.cost
+        draft.merge(f"{entry.value['tool']} (no result)")
     return draft.fits(limit)
 
 

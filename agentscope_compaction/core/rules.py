@@ -78,7 +78,7 @@ _RULES: Sequence[tuple[DecisionReason, Callable[[Pair, _Protections], bool]]] = 
     (DecisionReason.NON_TEXT_OUTPUT, lambda p, g: p.text is None),
     (
         DecisionReason.TOOL_NAME_MISMATCH,
-        lambda p, g: p.result.get("name") != p.call.get("name"),
+        lambda p, g: p.call.get("name") != p.tool_name or p.result.get("name") != p.tool_name,
     ),
     (DecisionReason.ALREADY_COMPACTED, lambda p, g: is_compacted(p.result, p.text or "")),
 )

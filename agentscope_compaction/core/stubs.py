@@ -47,7 +47,7 @@ def handle_of(call_id: str) -> str:
 def is_compacted(result: JSONObject, text: str) -> bool:
     """Whether this output is already a stub, ours or the host's."""
     metadata = result.get("metadata")
-    if isinstance(metadata, Mapping) and metadata.get("compaction"):
+    if isinstance(metadata, Mapping) and metadata.get("compaction") is not None:
         return True
     return MARKER in text or _HOST_MARKER in text
 
@@ -55,7 +55,7 @@ def is_compacted(result: JSONObject, text: str) -> bool:
 def stub_text(text: str, recovery: Recovery, options: CompactionOptions) -> str:
     """Return the prefix, the note, the facts and the suffix that replace an output."""
     head = text[: _whole(text, options.truncate_head_chars)]
-    tail_from = max(len(head), len(text) - options.truncate_tail_chars)
+    tail_from = max(len(head), _whole(text, len(text) - options.truncate_tail_chars))
     tail = text[tail_from:]
     omitted = text[len(head) : tail_from]
     note = (
@@ -77,7 +77,7 @@ def _where(recovery: Recovery) -> str:
         place = f"original in the uncompacted history, {call}"
     if recovery.holder is None:
         return place
-    return f"same output as call {compact(handle_of(recovery.holder))}; {place}"
+    return f"same output as later call {compact(handle_of(recovery.holder))}; {place}"
 
 
 def _whole(text: str, cut: int) -> int:

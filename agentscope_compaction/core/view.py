@@ -29,6 +29,11 @@ ABOUT = (
 FULL_INPUT_CHARS = 1_200
 """Longest tool input shown even when the budget would allow more."""
 
+_STATES = frozenset(
+    "pending asking allowed submitted finished success error interrupted denied running".split()
+)
+"""AgentScope's states of calls and results (``message/_block.py``)."""
+_UNKNOWN_STATE_CHARS = 40
 _OUR_PATHS = re.compile(r"`(?=(?:goal|calls|conversation|open_calls)\b)")
 _Redact = Callable[[str], str]
 
@@ -65,7 +70,8 @@ class Draft:
     conversation: list[Entry]
     calls: dict[str, JSONObject]
     """Record per recognised pair, by decision id."""
-    open_calls: list[JSONObject]
+    open_calls: list[Entry]
+    """Calls without a result, oldest first."""
     candidates: frozenset[str]
     home: dict[str, Entry]
     """The conversation entry that names each call."""
@@ -79,14 +85,14 @@ class Draft:
         """Measure every part once; afterwards ``total`` follows each change."""
         self.total = measure(compact({**self.head, "conversation": [], "calls": {}}))
         if self.open_calls:
-            self.total += measure(compact({"open_calls": self.open_calls}))
-        for entry in self.conversation:
+            self.total += measure('"open_calls":[],')
+        for entry in [*self.conversation, *self.open_calls]:
             self.remeasure(entry)
         for key in self.calls:
             self.remeasure_call(key)
 
     def remeasure(self, entry: Entry) -> None:
-        """Count a conversation entry anew after its value changed."""
+        """Count a conversation entry or an open call anew after its value changed."""
         cost = measure(compact(entry.value) + ",")
         self.total += cost - entry.cost
         entry.cost = cost
@@ -97,6 +103,16 @@ class Draft:
         self.total += cost - self.costs.get(key, Measure())
         self.costs[key] = cost
 
+    def merge(self, label: str) -> None:
+        """Count one more call under a label that stands for records no longer shown."""
+        if not self.merged:
+            self.total += measure('"merged_calls":{},')
+        count = self.merged.get(label, 0)
+        if count:
+            self.total -= measure(f"{compact(label)}:{count},")
+        self.merged[label] = count + 1
+        self.total += measure(f"{compact(label)}:{count + 1},")
+
     def fits(self, limit: int) -> bool:
         """Whether the view is within the limit, in estimated tokens."""
         return self.total.tokens <= limit
@@ -106,7 +122,7 @@ class Draft:
         entries = [entry.value for entry in self.conversation]
         view = Observation(self.head, conversation=entries, calls=self.calls)
         if self.open_calls:
-            view["open_calls"] = self.open_calls
+            view["open_calls"] = [entry.value for entry in self.open_calls]
         if self.merged:
             view["merged_calls"] = self.merged
         if self.omitted_texts:
@@ -134,11 +150,13 @@ def draft_view(
         pair.id: _record(pair, clean, evidence if pair.id in asked else 0) for pair in pairing.pairs
     }
     open_calls = [
-        {
-            "tool": clean(_string(block, "name")),
-            "input": shorten(clean(_string(block, "input")), FULL_INPUT_CHARS),
-            "state": _string(block, "state"),
-        }
+        Entry(
+            {
+                "tool": clean(_string(block, "name")),
+                "input": shorten(clean(_string(block, "input")), FULL_INPUT_CHARS),
+                "state": _state(block, clean),
+            }
+        )
         for block in (request.messages[mi]["content"][bi] for mi, bi in pairing.open_calls)
     ]
     conversation, home = _conversation(request.messages, pairing.pairs, clean)
@@ -178,11 +196,17 @@ def _string(block: Mapping[str, object], key: str) -> str:
     return value if isinstance(value, str) else ""
 
 
+def _state(block: Mapping[str, object], clean: _Redact) -> str:
+    """Return a known state as it is; any other is free text, to be cleaned like all text."""
+    state = _string(block, "state")
+    return state if state in _STATES else shorten(clean(state), _UNKNOWN_STATE_CHARS)
+
+
 def _record(pair: Pair, clean: _Redact, evidence: int) -> JSONObject:
     record: JSONObject = {
         "tool": clean(pair.tool_name),
         "input": shorten(clean(_string(pair.call, "input")), FULL_INPUT_CHARS),
-        "state": _string(pair.result, "state"),
+        "state": _state(pair.result, clean),
         "output_chars": len(pair.text) if pair.text is not None else None,
     }
     if not evidence or pair.text is None:

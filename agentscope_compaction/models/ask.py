@@ -51,6 +51,16 @@ class Replies:
         return {"input_tokens": self.input_tokens, "output_tokens": self.output_tokens}
 
 
+@dataclass(frozen=True, slots=True)
+class _Reply:
+    """What one request brought: valid answers, and what was wrong with the others."""
+
+    answers: Mapping[str, Answer]
+    faults: Sequence[DecisionModelError]
+    model: object
+    usage: object
+
+
 def is_local(model: object) -> bool:
     """Whether the model declares that it runs in this process; only ``True`` itself counts."""
     return getattr(model, "local", None) is True
@@ -82,16 +92,19 @@ async def ask(
     slots = asyncio.Semaphore(options.max_concurrency)
     binary = await _question_type()
 
-    async def one(ids: Sequence[str]) -> object:
+    async def one(ids: Sequence[str]) -> _Reply:
         questions = {n: binary(q) for i in ids for n, q in questions_for(i).items()}
         async with slots:
             shown = state if is_local(model) else Observation(copy_json(state))
-            return await _call(model, shown, questions, deadline)
+            reply = _read(await _call(model, shown, questions, deadline), ids)
+        if reply.faults and options.on_batch_failure is BatchFailure.FAIL:
+            raise reply.faults[0]
+        return reply
 
     tasks = [asyncio.ensure_future(one(ids)) for ids in batches]
     try:
         await _wait(tasks, deadline, stop_early=options.on_batch_failure is BatchFailure.FAIL)
-        return _collect(tasks, batches, options.on_batch_failure)
+        return _collect(tasks, options.on_batch_failure)
     finally:
         await _cancel(tasks)
 
@@ -126,6 +139,11 @@ async def _call(
         return await pending
     except CompactionError:
         raise
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise
+        raise DecisionModelError("the decision model cancelled its own request") from None
     except TimeoutError as exc:
         raise DecisionTimeoutError("the decision model timed out") from exc
     except Exception as exc:
@@ -134,7 +152,7 @@ async def _call(
 
 
 async def _wait(
-    tasks: Sequence[asyncio.Future[object]], deadline: float, *, stop_early: bool
+    tasks: Sequence[asyncio.Future[_Reply]], deadline: float, *, stop_early: bool
 ) -> None:
     """Wait for all tasks, the deadline, or (when one failure fails all) the first failure."""
     when = asyncio.FIRST_EXCEPTION if stop_early else asyncio.ALL_COMPLETED
@@ -142,7 +160,7 @@ async def _wait(
     await asyncio.wait(tasks, timeout=max(0.0, remaining), return_when=when)
 
 
-async def _cancel(tasks: Sequence[asyncio.Future[object]]) -> None:
+async def _cancel(tasks: Sequence[asyncio.Future[_Reply]]) -> None:
     """Cancel what still runs, and leave behind what ignores that."""
     running = [task for task in tasks if not task.done()]
     for task in running:
@@ -152,27 +170,34 @@ async def _cancel(tasks: Sequence[asyncio.Future[object]]) -> None:
         if stuck:
             _log.warning("%d decision requests ignore their cancellation", len(stuck))
     for task in tasks:
-        if task.done() and not task.cancelled():
-            task.exception()  # retrieved, so that asyncio does not report it as lost
+        task.add_done_callback(_retrieve)
 
 
-def _collect(
-    tasks: Sequence[asyncio.Future[object]],
-    batches: Sequence[Sequence[str]],
-    on_failure: BatchFailure,
-) -> Replies:
+def _retrieve(task: asyncio.Future[_Reply]) -> None:
+    """Look at a request's outcome, so that asyncio does not report its error as lost."""
+    if not task.cancelled():
+        task.exception()
+
+
+def _collect(tasks: Sequence[asyncio.Future[_Reply]], on_failure: BatchFailure) -> Replies:
     replies = Replies()
     failures: list[DecisionModelError] = []
     late = False
-    for task, ids in zip(tasks, batches, strict=True):
+    for task in tasks:
         if not task.done():
             late = True
             continue
         try:
-            failures += _read(_outcome(task), ids, replies)
+            reply = task.result()
         except DecisionModelError as exc:
             failures.append(exc)
-    if late and not failures:
+            continue
+        replies.answers.update(reply.answers)
+        failures += reply.faults
+        if replies.model is None and isinstance(reply.model, str):
+            replies.model = reply.model
+        _add_usage(reply.usage, replies)
+    if late and (not failures or on_failure is BatchFailure.KEEP):
         failures.append(DecisionTimeoutError("the deadline passed before all answers arrived"))
     if failures and (on_failure is BatchFailure.FAIL or not replies.answers):
         raise failures[0]
@@ -181,34 +206,26 @@ def _collect(
     return replies
 
 
-def _outcome(task: asyncio.Future[object]) -> object:
-    if task.cancelled():
-        raise DecisionModelError("the decision model cancelled its own request")
-    return task.result()
-
-
-def _read(response: object, ids: Sequence[str], replies: Replies) -> list[DecisionModelError]:
-    """Add a response's valid pairs to the replies; return what was wrong with the others."""
+def _read(response: object, ids: Sequence[str]) -> _Reply:
+    """Check a response: each pair whose two answers are valid counts, each other is a fault."""
     content = getattr(response, "content", None)
     if not isinstance(content, Mapping):
         raise DecisionAnswerError("the decision model returned no answers")
-    name = getattr(response, "model", None)
-    if replies.model is None and isinstance(name, str):
-        replies.model = name
-    _add_usage(getattr(response, "usage", None), replies)
+    answers: dict[str, Answer] = {}
     faults: list[DecisionModelError] = []
     for pair_id in ids:
         try:
-            replies.answers[pair_id] = Answer(
+            answers[pair_id] = Answer(
                 keep_call=_probability(content, call_question_id(pair_id)),
                 keep_result=_probability(content, result_question_id(pair_id)),
             )
         except DecisionAnswerError as exc:
             faults.append(exc)
-    extra = len(content) - 2 * len(ids)
-    if extra > 0:
+    asked = {name for i in ids for name in (call_question_id(i), result_question_id(i))}
+    if extra := sum(name not in asked for name in content):
         _log.warning("the decision model sent %d answers that were not asked", extra)
-    return faults
+    model, usage = getattr(response, "model", None), getattr(response, "usage", None)
+    return _Reply(answers, faults, model, usage)
 
 
 def _probability(content: Mapping[str, object], name: str) -> float:
