@@ -14,6 +14,7 @@ from agentscope_compaction.agents.notes import Notes
 from agentscope_compaction.archive.protocol import Archive
 from agentscope_compaction.core.pairing import result_text
 from agentscope_compaction.core.stubs import handle_of
+from agentscope_compaction.core.types import JSONObject
 from agentscope_compaction.errors import ArchiveError, ArchiveNotFoundError
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ async def _recall(
     known_id, refs = found
     for ref in refs:
         try:
-            block = await archive_of().load_result(ref, known_id)
+            block = await _original(archive_of(), ref, known_id)
         except ArchiveNotFoundError:
             continue
         except ArchiveError as exc:
@@ -96,6 +97,24 @@ async def _recall(
     return f"No archived output is known for call {call_id!r}."
 
 
+async def _original(archive: Archive, ref: str, call_id: str) -> JSONObject:
+    """Load a result, following the notes of passes that had cut it before the snapshot."""
+    visited: set[str] = set()
+    while True:
+        visited.add(ref)
+        block = await archive.load_result(ref, call_id)
+        earlier = _archive_ref(block.get("metadata"))
+        if earlier is None or earlier in visited:
+            return block
+        ref = earlier
+
+
+def _archive_ref(metadata: object) -> str | None:
+    note = metadata.get("compaction") if isinstance(metadata, dict) else None
+    ref = note.get("archive_ref") if isinstance(note, dict) else None
+    return ref if isinstance(ref, str) else None
+
+
 def _where(state: AgentState, call_id: str) -> tuple[str, list[str]] | str:
     """Return the full call id and the references to try, newest first."""
     whole = False
@@ -103,9 +122,9 @@ def _where(state: AgentState, call_id: str) -> tuple[str, list[str]] | str:
         for block in message.content:
             if block.type != "tool_result" or call_id not in (block.id, handle_of(block.id)):
                 continue
-            note = block.metadata.get("compaction")
-            if isinstance(note, dict) and isinstance(note.get("archive_ref"), str):
-                return block.id, [note["archive_ref"]]
+            ref = _archive_ref(block.metadata)
+            if ref is not None:
+                return block.id, [ref]
             whole = True
     if whole:
         return f"The output of call {call_id!r} was not compacted; it is whole in the context."

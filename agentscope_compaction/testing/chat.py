@@ -23,7 +23,7 @@ def say(text: str) -> TextBlock:
     return TextBlock(text=text)
 
 
-def use(tool: str, call_id: str, **arguments: Any) -> ToolCallBlock:
+def use(tool: str, call_id: str, /, **arguments: Any) -> ToolCallBlock:
     """Return a tool call."""
     return ToolCallBlock(id=call_id, name=tool, input=json.dumps(arguments))
 
@@ -78,7 +78,9 @@ class ScriptedChatModel(ChatModelBase):
             turn = self.turns[len(self.calls)]
         self.calls.append([message.model_copy(deep=True) for message in messages])
         self.formatted.append(await self.formatter.format(messages))
-        blocks: list[Any] = list(turn(messages) if callable(turn) else turn)
+        played = turn(messages) if callable(turn) else turn
+        # AgentScope keeps and changes the blocks of a response: the script must stay as it is.
+        blocks: list[Any] = [block.model_copy(deep=True) for block in played]
         if not self.stream:
             return ChatResponse(content=blocks, is_last=True)
         return self._chunks(blocks)
