@@ -31,6 +31,7 @@ def run(app: FastAPI, host: str, port: int, *, guarded: bool, grace_seconds: flo
         _warn(host, guarded=guarded)
     with listen(host, port) as listener:
         server = server_for(app, grace_seconds)
+        _announce(listener)
         try:
             server.run(sockets=[listener])
         except KeyboardInterrupt:  # uvicorn raises it again once it has shut down
@@ -63,6 +64,13 @@ def listen(host: str, port: int) -> socket.socket:
         raise ConfigurationError("the port must be between 0 and 65535")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     return socket.create_server((host, port), family=family, backlog=128)
+
+
+def _announce(listener: socket.socket) -> None:
+    """Say where it is, on uvicorn's log: uvicorn itself only names the socket it was given."""
+    host, port = listener.getsockname()[:2]
+    shown = f"[{host}]" if ":" in host else host
+    logging.getLogger("uvicorn.error").info("Serving on http://%s:%d", shown, port)
 
 
 def is_loopback(host: str) -> bool:

@@ -186,6 +186,9 @@ def _command(*options: str, **env: str) -> subprocess.Popen[str]:
 def test_command_serves_and_ends(snapshot: dict[str, Any]) -> None:
     """The command serves on a free port with a token, and ends in order when interrupted."""
     with _command("--port", "0", "--token-env", "MY_TOKEN", MY_TOKEN="s3cret") as process:
+        watchdog = threading.Timer(60, process.kill)
+        watchdog.daemon = True
+        watchdog.start()
         assert process.stderr is not None
         address = ""
         for line in process.stderr:
@@ -193,6 +196,8 @@ def test_command_serves_and_ends(snapshot: dict[str, Any]) -> None:
                 address = "http://127.0.0.1:" + line.rpartition(":")[2].split()[0]
             if "startup complete" in line:
                 break
+        if not address:
+            process.kill()
         headers = {"Authorization": "Bearer s3cret"}
         url = f"{address}/compact_context"
         assert httpx.post(url, json=snapshot, trust_env=False).status_code == 401
@@ -201,6 +206,7 @@ def test_command_serves_and_ends(snapshot: dict[str, Any]) -> None:
         process.send_signal(signal.SIGINT)
         rest = process.stderr.read()
         assert process.wait(20) == 0
+        watchdog.cancel()
     assert "Traceback" not in rest
 
 

@@ -75,7 +75,8 @@ def test_invalid_snapshot_is_422(start: Start) -> None:
     """JSON that is no snapshot is refused with what is wrong."""
     client = start()
     for name, body in INVALID.items():
-        response = client.post("/compact_context", json=body)
+        content = json.dumps(body).encode()
+        response = client.post("/compact_context", content=content, headers=JSON)
         assert _error(response) == (422, "InvalidSnapshotError"), name
 
 
