@@ -148,7 +148,7 @@ def test_other_content_is_415(start: Start, headers: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "header", [None, "", "Bearer", "Bearer ", "Bearer wrong", "Basic s3cret", "s3cret", "Bearer é"]
+    "header", [None, "", "Bearer", "Bearer wrong", "Basic s3cret", "s3cret", "Bearer é"]
 )
 def test_wrong_token_is_401(start: Start, header: str | None) -> None:
     """Without the token nothing is read, not even to say what is wrong with it."""
