@@ -62,6 +62,13 @@ def _text(browser: Any, name: str) -> str:
     )
 
 
+def _click(browser: Any, selector: str) -> None:
+    """Click where a person would: the driver itself scrolls things under the bar at the bottom."""
+    place = browser.find_element("css selector", selector)
+    browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", place)
+    place.click()
+
+
 def _rows(browser: Any) -> list[str]:
     script = """return Array.from(document.querySelectorAll("tbody.call"))
         .filter((body) => body.checkVisibility()).map((body) => body.dataset.fate)"""
@@ -78,7 +85,7 @@ def test_ticks_make_the_answer(browser: Any, tmp_path: Path, judged: Judged) -> 
     """All changes are ticked at first; what stays ticked is what the snippet and JSON accept."""
     _open(browser, tmp_path, judged)
     assert 'calls=["t1", "t2", "t3"]' in _text(browser, "snippet")
-    browser.find_element("css selector", 'input[value="t2"]').click()
+    _click(browser, 'input[value="t2"]')
     assert _text(browser, "snippet") == (
         'await agent.accept_compaction(proposal, calls=["t1", "t3"])'
     )
@@ -127,10 +134,17 @@ def test_keyboard_alone(browser: Any, tmp_path: Path, judged: Judged) -> None:
             break
     box = browser.switch_to.active_element
     assert box.get_attribute("value") == "t1"
+    assert browser.execute_script(_UNCOVERED, box)
     assert box.value_of_css_property("outline-style") == "solid"
     box.send_keys(Keys.SPACE)
     assert 'calls=["t2", "t3"]' in _text(browser, "snippet")
     assert box.accessible_name == "Accept t1: output cut"
+
+
+_UNCOVERED = """
+const at = arguments[0].getBoundingClientRect();
+return document.elementFromPoint(at.x + at.width / 2, at.y + at.height / 2) === arguments[0];
+"""
 
 
 def test_copy(browser: Any, tmp_path: Path, judged: Judged) -> None:
@@ -152,7 +166,7 @@ def test_hostile_history_stays_text(browser: Any, tmp_path: Path, hostile: Judge
     browser.get_log("browser")
     _open(browser, tmp_path, hostile)
     browser.find_element("id", "expand").click()
-    browser.find_element("css selector", 'input[value="t2"]').click()
+    _click(browser, 'input[value="t2"]')
     assert browser.execute_script("return typeof window.pwned") == "undefined"
     assert browser.execute_script("return document.scripts.length") == 2
     assert browser.execute_script("return document.querySelectorAll('img,svg,iframe').length") == 0

@@ -31,7 +31,10 @@ _BLOCK = st.fixed_dictionaries(
     },
 )
 _MESSAGE = st.fixed_dictionaries(
-    {"role": st.sampled_from(["user", "assistant", "system"]), "content": st.lists(_BLOCK, max_size=4)},
+    {
+        "role": st.sampled_from(["user", "assistant", "system"]),
+        "content": st.lists(_BLOCK, max_size=4),
+    },
     optional={"id": _JSON, "metadata": _JSON},
 )
 _NUMBER = st.sampled_from([0, 1, 2, 10**30, 1e300, 1e-300, -1, 0.5])
