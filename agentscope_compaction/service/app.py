@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import importlib
 import logging
-from collections.abc import AsyncIterator, Coroutine
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,20 +46,11 @@ def build_app(
     model = embedded() if decision_model is None else decision_model
     service = _Service(model, token, limits, Slots(limits.max_concurrent))
 
-    @asynccontextmanager
-    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        # Takes seconds when first imported; better now than in the first request.
-        await asyncio.to_thread(importlib.import_module, "agentscope.classifier")
-        yield
-        close = getattr(model, "aclose", None)
-        if close_model and close is not None:
-            await close()
-
     # FastAPI's documentation pages load scripts from elsewhere, so there are none.
     app = FastAPI(
         title="agentscope-compaction",
         version=_WIRE_VERSION,
-        lifespan=lifespan,
+        lifespan=_lifespan(model, close_model),
         docs_url=None,
         redoc_url=None,
     )
@@ -82,6 +73,21 @@ def build_app(
     app.add_exception_handler(HTTPException, _no_route)
     describe(app, guarded=token is not None)
     return app
+
+
+def _lifespan(
+    model: DecisionModel, close_model: bool
+) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        # Takes seconds when first imported; better now than in the first request.
+        await asyncio.to_thread(importlib.import_module, "agentscope.classifier")
+        yield
+        close = getattr(model, "aclose", None)
+        if close_model and close is not None:
+            await close()
+
+    return lifespan
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ pytest.importorskip("fastapi")
 pytest.importorskip("uvicorn")
 
 from agentscope_compaction.service import create_app
+from agentscope_compaction.service.failures import ErrorType
 from agentscope_compaction.service.server import listen, server_for
 from agentscope_compaction.testing import HistoryBuilder, ScriptedDecisionModel
 
@@ -33,6 +34,16 @@ def running(model: Any, **settings: Any) -> Iterator[str]:
             server.should_exit = True
             thread.join(20)
             assert not thread.is_alive(), "the server did not shut down"
+
+
+def error_of(response: httpx.Response) -> tuple[int, str]:
+    """Return status and type of a refusal, which must have the documented form."""
+    body = response.json()
+    assert body["success"] is False
+    assert set(body["error"]) == {"type", "message"}
+    assert ErrorType(body["error"]["type"])
+    assert body["error"]["message"]
+    return response.status_code, str(body["error"]["type"])
 
 
 @pytest.fixture
