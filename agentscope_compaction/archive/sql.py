@@ -227,8 +227,7 @@ def _make_file(path: Path) -> None:
     """Create a new archive's file readable by its owner only: histories hold secrets."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-    except FileExistsError:
-        return
+        if not path.exists():
+            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
     except OSError as exc:
         raise ArchiveError(f"archive: cannot create its file: {exc.strerror}") from exc
