@@ -282,8 +282,7 @@ async def test_migrations_run_once_and_in_order(url: str) -> None:
                 await migrate(conn, later)
                 return [await schema_version(conn), await is_current(conn, later)]
 
-        assert archive._database is not None
-        assert await archive._database.run("migrate", upgrade) == [2, True]
+        assert await archive._run("migrate", upgrade) == [2, True]
         with pytest.raises(ArchiveError, match="newer"):
             await archive.load(ref)
         await _raw(archive, "UPDATE compaction_schema SET version = 1")
