@@ -241,8 +241,7 @@ async def test_newer_schema_is_refused(url: str) -> None:
     """A schema from the future is refused by every method, on each database."""
     async with SqlArchive(url) as archive:
         await archive.save("s", [])
-        database = await _raw(archive, "UPDATE compaction_schema SET version = 99")
-        assert database is None
+        await _raw(archive, "UPDATE compaction_schema SET version = 99")
         for attempt in (archive.save("s", [{}]), archive.list(), archive.delete("s")):
             with pytest.raises(ArchiveError, match="newer"):
                 await attempt
