@@ -65,6 +65,7 @@ class Call:
     input_scan: Scan
     goal_overlap: float
     tail_overlap: float
+    task_overlap: float
 
     @property
     def position(self) -> int:
@@ -153,6 +154,7 @@ def read_call(draft: Draft, reader: Reader, query: Query, limit: int) -> Call:
         input_scan=reader.scan(draft.text, INPUT_LIMIT),
         goal_overlap=overlap(query.goal, scan),
         tail_overlap=overlap(query.tail, scan),
+        task_overlap=overlap(query.task, scan),
     )
 
 

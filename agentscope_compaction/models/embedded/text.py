@@ -45,11 +45,12 @@ class Query:
 
     goal: dict[str, float] = field(default_factory=dict)
     tail: dict[str, float] = field(default_factory=dict)
+    task: dict[str, float] = field(default_factory=dict)
 
     @property
     def terms(self) -> frozenset[str]:
-        """Every term of either part."""
-        return frozenset(self.goal) | frozenset(self.tail)
+        """Every term of every part."""
+        return frozenset(self.goal) | frozenset(self.tail) | frozenset(self.task)
 
 
 class Reader:
