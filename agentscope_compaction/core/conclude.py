@@ -192,9 +192,7 @@ def _until_target(
         middle = (low + high) // 2
         low, high = (low, middle) if fits(middle) else (middle + 1, high)
     spared = {v.pair.id for v in released[high:]}
-    return [
-        v.kept(DecisionReason.WITHIN_TARGET) if v.pair.id in spared else v for v in verdicts
-    ]
+    return [v.kept(DecisionReason.WITHIN_TARGET) if v.pair.id in spared else v for v in verdicts]
 
 
 def _loss(verdict: _Verdict) -> float:

@@ -12,9 +12,7 @@ from agentscope_compaction.core.types import DecisionReason
 __all__ = ["find_duplicates"]
 
 
-def find_duplicates(
-    pairs: Sequence[Pair], rules: Mapping[str, DecisionReason]
-) -> dict[str, Pair]:
+def find_duplicates(pairs: Sequence[Pair], rules: Mapping[str, DecisionReason]) -> dict[str, Pair]:
     """Map each candidate whose output a later pair repeats to that newest pair.
 
     The holder may be protected, but must be a successful text result that is still whole. Equal

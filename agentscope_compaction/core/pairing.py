@@ -71,9 +71,7 @@ def result_text(block: JSONObject) -> str | None:
     return "\n".join(texts)
 
 
-def find_pairs(
-    messages: Sequence[JSONObject], reused_ids: ReusedIds = ReusedIds.KEEP
-) -> Pairing:
+def find_pairs(messages: Sequence[JSONObject], reused_ids: ReusedIds = ReusedIds.KEEP) -> Pairing:
     """Recognise every clean pair of the history, in order of the calls."""
     calls: list[Spot] = []
     nameless: Counter[str] = Counter()

@@ -131,8 +131,7 @@ def draft_view(
 
     evidence = request.options.evidence_chars
     calls = {
-        pair.id: _record(pair, clean, evidence if pair.id in asked else 0)
-        for pair in pairing.pairs
+        pair.id: _record(pair, clean, evidence if pair.id in asked else 0) for pair in pairing.pairs
     }
     open_calls = [
         {
