@@ -131,7 +131,7 @@ def _check_url(url: str) -> str:
 
 def _is_address(host: str) -> bool:
     try:
-        ipaddress.ip_address(host.strip("[]"))
+        ipaddress.IPv6Address(host.strip("[]"))
     except ValueError:
         return False
     return True

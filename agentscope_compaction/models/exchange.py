@@ -108,8 +108,10 @@ class Exchange:
         import httpx
 
         client = self._client()
-        limit = asyncio.get_running_loop().time() + self.timeout
-        limit = limit if deadline is None else min(limit, deadline)
+        now = asyncio.get_running_loop().time()
+        limit = now + self.timeout if deadline is None else min(now + self.timeout, deadline)
+        if limit <= now:
+            return DecisionTimeoutError("the deadline passed before the decision service was asked")
         try:
             async with asyncio.timeout_at(limit):
                 return await self._send(client, body, attempt)

@@ -6,6 +6,7 @@ import logging
 import math
 import os
 import re
+import sys
 import time
 from collections.abc import Mapping
 from types import TracebackType
@@ -57,7 +58,8 @@ def jev_thresholds(model: str) -> Thresholds | None:
 class JevDecisionModel:
     """Ask a System One server (``POST {base_url}/v1/systemone``); stands in for a classifier.
 
-    ``await model(state, questions)`` behaves like AgentScope's classifiers for binary questions.
+    ``await model(state, questions)`` behaves like AgentScope's classifiers for binary questions
+    (it is registered as a ``ClassifierModelBase``); other question types are refused.
     Each answer is checked: asked, of the right type, finite, within [0, 1]. Retries on 408, 429,
     5xx, connection errors and timeouts. A request with too many tokens is asked once more in
     halves. Redirects are refused, responses are limited to 1 MiB, and neither keys nor bodies
@@ -127,6 +129,7 @@ class JevDecisionModel:
             owned=WeakKeyDictionary(),
         )
         self._warned: set[str] = set()
+        _register()
 
     def __repr__(self) -> str:
         return f"JevDecisionModel(model={self.model!r}, endpoint={self.endpoint!r})"
@@ -181,6 +184,7 @@ class JevDecisionModel:
         """
         from agentscope_compaction.models.response import to_response
 
+        _register()
         started = time.perf_counter()
         log = _Log()
         replies: list[WireReply] = []
@@ -248,6 +252,13 @@ class _Log:
         self.requests += raw.tries
         if reference:
             self.ids.append(reference)
+
+
+def _register() -> None:
+    """Let ``isinstance(model, ClassifierModelBase)`` hold once AgentScope's class is loaded."""
+    module = sys.modules.get("agentscope.classifier")
+    if module is not None:
+        module.ClassifierModelBase.register(JevDecisionModel)
 
 
 def _setting(value: str | None, *variables: str) -> str:

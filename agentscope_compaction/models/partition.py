@@ -22,10 +22,10 @@ def parts(questions: dict[str, Any], limit: int | None) -> Iterator[dict[str, An
     part: list[str] = []
     for pair in pairs_of(questions):
         if limit is not None and part and len(part) + len(pair) > limit:
-            yield {name: questions[name] for name in part}
+            yield _pick(questions, part)
             part = []
         part += pair
-    yield {name: questions[name] for name in part}
+    yield _pick(questions, part)
 
 
 def halves_of(questions: dict[str, Any]) -> list[dict[str, Any]]:
@@ -33,4 +33,10 @@ def halves_of(questions: dict[str, Any]) -> list[dict[str, Any]]:
     pairs = pairs_of(questions)
     middle = (len(pairs) + 1) // 2
     halves = (pairs[:middle], pairs[middle:])
-    return [{name: questions[name] for pair in half for name in pair} for half in halves if half]
+    return [_pick(questions, [name for pair in half for name in pair]) for half in halves if half]
+
+
+def _pick(questions: dict[str, Any], names: list[str]) -> dict[str, Any]:
+    """These questions, in the order of all."""
+    wanted = set(names)
+    return {name: question for name, question in questions.items() if name in wanted}
