@@ -201,6 +201,8 @@ def main() -> None:
     arguments.add_argument("--date", default="", help="date to put into the training note")
     options = arguments.parse_args()
     rows = [rows_of(s) for s in load()]
+    if not rows:
+        raise SystemExit("no labelled histories found; see benchmarks/histories.py")
     found: dict[str, dict[str, float]] = {}
     notes = []
     for question in ("result", "call"):

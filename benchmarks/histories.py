@@ -10,7 +10,7 @@ import asyncio
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,17 @@ from typing import Any
 from agentscope_compaction.compact import compact_context
 from agentscope_compaction.core.options import CompactionOptions
 
-__all__ = ["CUTS", "DOMAINS", "Requirement", "Sample", "holds", "load", "shared_folder"]
+__all__ = [
+    "CUTS",
+    "DOMAINS",
+    "Requirement",
+    "Sample",
+    "holds",
+    "load",
+    "shared_folder",
+    "size_of",
+    "texts_of",
+]
 
 CUTS = ("cut30", "cut50", "cut70")
 SHAPES = ("merged", "split")
@@ -77,7 +87,7 @@ class Sample:
     @property
     def size(self) -> int:
         """Characters of the history, as savings count them."""
-        return sum(len(_text(b)) for m in self.messages for b in m["content"])
+        return size_of(self.messages)
 
 
 def shared_folder() -> Path:
@@ -137,6 +147,16 @@ def _text(block: Mapping[str, Any]) -> str:
     if block["type"] == "tool_result":
         return output_text(block)
     return str(block.get("text") or block.get("thinking") or "")
+
+
+def texts_of(messages: Iterable[JSON]) -> list[str]:
+    """Every string of a history that a model would read."""
+    return [_text(block) for message in messages for block in message["content"]]
+
+
+def size_of(messages: Iterable[JSON]) -> int:
+    """Characters of a history."""
+    return sum(map(len, texts_of(messages)))
 
 
 def _past(messages: list[JSON], cut: Mapping[str, int]) -> list[JSON]:

@@ -15,12 +15,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
 
-from agentscope_compaction.models.embedded.structure import RELEASES
-from benchmarks.curves import Curve, at, auc, interval
+from benchmarks.answers import answers_section, public_path
+from benchmarks.curves import Curve, at, interval
 from benchmarks.fit_embedded import folds
 from benchmarks.histories import Sample, load
 from benchmarks.picture import line_chart
-from benchmarks.strategies import OURS, RECENCY, Answers, ask, strategies
+from benchmarks.strategies import OURS, RECENCY, ask, strategies
 
 LEVELS = (0.2, 0.3, 0.4)
 SEED = 20261202
@@ -99,57 +99,6 @@ def domain_table(curves: Curves, samples: Sequence[Sample], by: str) -> list[str
     return rows
 
 
-def question_table(samples: Sequence[Sample], answers: dict[int, Answers]) -> list[str]:
-    """AUC per question: pooled, and averaged over samples that have both classes."""
-    rows = ["| question | AUC pooled | AUC, mean over samples |", "|---|--:|--:|"]
-    for question in ("result", "call"):
-        truths = [
-            s.needed
-            if question == "result"
-            else [a or b for a, b in zip(s.needed, s.input_needed, strict=True)]
-            for s in samples
-        ]
-        scores = [getattr(answers[id(s)], question) for s in samples]
-        pooled = auc([x for row in scores for x in row], [y for row in truths for y in row])
-        each = [a for x, y in zip(scores, truths, strict=True) if (a := auc(x, y)) is not None]
-        rows.append(f"| {question} | {pooled or 0:.3f} | {fmean(each):.3f} ({len(each)}) |")
-    return rows
-
-
-def structure_table(samples: Sequence[Sample], answers: dict[int, Answers]) -> list[str]:
-    """The record of each structural fact: of what it released, how much was needed later."""
-    fired: Counter[str] = Counter()
-    wrong: Counter[str] = Counter()
-    freed: Counter[str] = Counter()
-    for sample in samples:
-        alone = {h for r in sample.requirements for h in r.holders[-1:]}
-        for place, facts in enumerate(answers[id(sample)].facts):
-            if facts:
-                fired[facts[0]] += 1
-                freed[facts[0]] += len(sample.outputs[place])
-                wrong[facts[0]] += place in alone
-    rows = ["| fact | releases | times | needed | characters |", "|---|---|--:|--:|--:|"]
-    for fact, times in sorted(fired.items()):
-        kind = "yes" if fact in RELEASES else "keeps"
-        rows.append(f"| {fact} | {kind} | {times} | {wrong[fact]} | {freed[fact]:,} |")
-    return rows
-
-
-def operating_point(samples: Sequence[Sample], answers: dict[int, Answers]) -> list[str]:
-    """At threshold 0.5: needed outputs kept, and the tools of those that were not."""
-    kept = total = 0
-    tools: Counter[str] = Counter()
-    for sample in samples:
-        for place, needed in enumerate(sample.needed):
-            if needed:
-                total += 1
-                good = answers[id(sample)].result[place] >= 0.5
-                kept += good
-                tools[sample.tools[place]] += not good
-    missed = ", ".join(f"{tool} {n}" for tool, n in tools.most_common() if n) or "none"
-    return [f"Needed outputs kept whole at 0.5: {kept} of {total}; false drops by tool: {missed}."]
-
-
 def picture(curves: Curves, samples: Sequence[Sample]) -> str:
     """The pooled curves; a sample that cannot save more stays where it ends."""
     total = sum(len(s.requirements) for s in samples)
@@ -192,11 +141,9 @@ def report(samples: Sequence[Sample], date: str) -> tuple[str, str]:
         "",
         "## Answers",
         "",
-        *question_table(samples, answers),
+        *answers_section(samples, answers, weights),
         "",
-        *operating_point(samples, answers),
-        "",
-        *structure_table(samples, answers),
+        *(public_path(samples, weights, level) for level in LEVELS),
         "",
     ]
     return "\n".join(lines), picture(curves, samples)
@@ -208,7 +155,10 @@ def main() -> None:
     arguments.add_argument("--out", type=Path, help="folder for quality.md and quality.svg")
     arguments.add_argument("--date", default="undated")
     options = arguments.parse_args()
-    text, drawing = report(load(("merged", "split")), options.date)
+    samples = load(("merged", "split"))
+    if not samples:
+        raise SystemExit("no labelled histories found; see benchmarks/histories.py")
+    text, drawing = report(samples, options.date)
     print(text)
     if options.out:
         options.out.mkdir(parents=True, exist_ok=True)

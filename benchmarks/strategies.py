@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from agentscope.classifier import BinaryQuestion
 
@@ -31,12 +32,12 @@ class Answers:
     facts: list[list[str]]
 
 
-def ask(sample: Sample, weights: Weights) -> Answers:
+def ask(sample: Sample, weights: Weights, state: dict[str, Any] | None = None) -> Answers:
     """Ask the embedded model about every recognised pair; others count as kept."""
     model = EmbeddedDecisionModel(weights=weights)
     question = BinaryQuestion()
     asked = {f"{q}_{k}": question for k in sample.keys if k for q in ("call", "result")}
-    found = model.explain(sample.state, asked)
+    found = model.explain(state or sample.state, asked)
     nothing = {"probability": 1.0, "facts": []}
     results = [found.get(f"result_{k}", nothing) for k in sample.keys]
     calls = [found.get(f"call_{k}", nothing) for k in sample.keys]
