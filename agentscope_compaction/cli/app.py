@@ -60,9 +60,12 @@ app = typer.Typer(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import version
+        from importlib.metadata import PackageNotFoundError, version
 
-        typer.echo(f"{PROGRAM} {version(PROGRAM)}")
+        try:
+            typer.echo(f"{PROGRAM} {version(PROGRAM)}")
+        except PackageNotFoundError:
+            typer.echo(f"{PROGRAM} (run from its source, not installed)")
         raise typer.Exit
 
 

@@ -7,10 +7,11 @@ import os
 import sys
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from agentscope_compaction.cli.streams import console_for
 from agentscope_compaction.compact import compact_context
+from agentscope_compaction.models.embedded import EmbeddedDecisionModel
 from agentscope_compaction.models.env import Backend, decision_model_from_env
 from agentscope_compaction.models.seam import DecisionModel
 
@@ -55,14 +56,15 @@ def _spinner() -> AbstractContextManager[object]:
 
 
 class Explained:
-    """A decision model that remembers what the model inside it says about its answers."""
+    """The embedded model, with what it says about its answers kept for whoever asks later."""
 
-    def __init__(self, inner: DecisionModel) -> None:
-        """Stand in for ``inner`` in every respect that ``compact_context`` asks for."""
-        self.local = getattr(inner, "local", False)
-        self.thresholds = getattr(inner, "thresholds", None)
+    local = True
+    """As the model inside: it runs in this process."""
+
+    def __init__(self, inner: EmbeddedDecisionModel) -> None:
+        self.thresholds = inner.thresholds
         self.explanations: dict[str, dict[str, Any]] = {}
-        """Question id to what the model says of its answer; empty for models that say nothing."""
+        """Question id to ``facts`` and ``contributions``; see ``EmbeddedDecisionModel.explain``."""
         self._inner = inner
 
     async def __call__(
@@ -70,13 +72,6 @@ class Explained:
     ) -> ClassifierResponse:
         """Ask the model inside."""
         response = await self._inner(state, questions)
-        said = (response.metadata or {}).get("explanations")
-        if isinstance(said, dict):
-            self.explanations.update(said)  # type: ignore[arg-type]
+        said = cast("dict[str, Any]", response.metadata or {}).get("explanations", {})
+        self.explanations.update(said)
         return response
-
-    async def aclose(self) -> None:
-        """Close the model inside, where it can be closed."""
-        close = getattr(self._inner, "aclose", None)
-        if close is not None:
-            await close()
