@@ -79,11 +79,21 @@ def propose(
         write_json(target, proposal.messages)
     if as_json:
         # Escaped, so that lone surrogates survive and any terminal can show it.
-        sys.stdout.write(json.dumps(proposal.model_dump(mode="json")) + "\n")
+        sys.stdout.write(json.dumps(_wire_form(proposal)) + "\n")
         return
     _print(proposal, request, decision_model)
     if target is not None:
         print(f"Wrote the new history to {inert(str(apply))}")
+
+
+def _wire_form(proposal: CompactionProposal) -> dict[str, Any]:
+    """The fields of ``model_dump(mode="json")``, in their order.
+
+    Messages are JSON already, and may be nested deeper than pydantic serialises (255 levels).
+    """
+    dumped = proposal.model_dump(mode="json", exclude={"messages"})
+    wire = {"schema_version": dumped.pop("schema_version"), "messages": proposal.messages}
+    return {**wire, **dumped}
 
 
 def _print(proposal: CompactionProposal, request: dict[str, Any], model: DecisionModel) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -34,7 +35,7 @@ def read_document(name: str) -> Any:
     if not data.strip():
         raise CommandError(f"{shown} is empty")
     try:
-        return json.loads(data, parse_constant=_refuse)
+        return json.loads(data, parse_constant=_refuse, parse_float=_finite)
     except json.JSONDecodeError as error:
         where = f"line {error.lineno} column {error.colno}"
         raise CommandError(f"{shown} is not JSON: {error.msg} at {where}") from None
@@ -48,6 +49,13 @@ def read_document(name: str) -> Any:
 
 def _refuse(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a JSON number")
+
+
+def _finite(digits: str) -> float:
+    value = float(digits)
+    if not math.isfinite(value):
+        raise ValueError("a number in it is too large")
+    return value
 
 
 def parse_options(pairs: Sequence[str]) -> dict[str, Any]:

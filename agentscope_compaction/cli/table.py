@@ -32,7 +32,7 @@ def number(value: int) -> str:
 
 def percent_saved(before: int, after: int) -> str:
     """Say by how much a size shrank."""
-    return f"-{100 * (before - after) / before:.0f} %" if before else "-0 %"
+    return f"-{100 * (before - after) / before:.0f} %" if after < before else "unchanged"
 
 
 def describe_calls(request: dict[str, Any], decisions: list[CallDecision]) -> dict[str, str]:
