@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import typer
 
-from agentscope_compaction.errors import CompactionError
+from agentscope_compaction.errors import CompactionError, ObservationBudgetError
 
 __all__ = ["CommandError", "Failure", "describe_failure"]
 
@@ -38,6 +38,8 @@ def describe_failure(error: Exception) -> Failure:
         return _usage(error)
     if os.environ.get(TRACEBACK_VARIABLE):
         return Failure(1, "".join(traceback.format_exception(error)), help_text=True)
+    if isinstance(error, ObservationBudgetError):
+        return Failure(1, f"{error}; raise --option max_state_tokens=N and max_request_tokens=N")
     if isinstance(error, CommandError | CompactionError):
         return Failure(1, str(error) or type(error).__name__)
     if isinstance(error, OSError):
