@@ -265,6 +265,7 @@ class Hanging:
         self.release = asyncio.Event()
 
     async def __call__(self, state: dict[str, Any], questions: Questions) -> ClassifierResponse:
+        """Answer, refuse or wait."""
         n = number(questions)
         if n == self.failing:
             return reply(questions, result=RefusalAnswer())
