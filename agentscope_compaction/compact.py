@@ -18,6 +18,7 @@ from agentscope_compaction.core.conclude import Evidence, conclude
 from agentscope_compaction.core.decisions import as_thresholds, thresholds_of
 from agentscope_compaction.core.jsontext import copy_json
 from agentscope_compaction.core.options import CompactionOptions
+from agentscope_compaction.core.pairing import Pair
 from agentscope_compaction.core.plan import (
     Inspection,
     Plan,
@@ -38,13 +39,14 @@ from agentscope_compaction.errors import (
     DecisionTimeoutError,
     InvalidSnapshotError,
 )
+from agentscope_compaction.memory import AnswerMemory
 from agentscope_compaction.models.ask import Replies, ask, is_local
 from agentscope_compaction.models.seam import DecisionModel
 from agentscope_compaction.outgoing import Redaction
 from agentscope_compaction.redaction import redact_secrets
 from agentscope_compaction.tokens import TokenCounter, default_counter
 
-__all__ = ["compact_context"]
+__all__ = ["compact_context", "embedded", "propose"]
 
 
 async def compact_context(
@@ -76,25 +78,54 @@ async def compact_context(
         DecisionModelError: The model failed.
         ConfigurationError: ``token_counter``, ``redact`` or the model's ``thresholds`` misbehave.
     """
+    return await propose(
+        own_copy(request),
+        decision_model if decision_model is not None else embedded(),
+        counter=token_counter,
+        redact=redact,
+    )
+
+
+async def propose(
+    request: CompactionRequest,
+    model: DecisionModel,
+    *,
+    counter: Callable[[list[JSONObject]], int] | None,
+    redact: Callable[[str], str] | None,
+    unremovable: Callable[[Pair], bool] = lambda pair: False,
+    memory: AnswerMemory | None = None,
+) -> CompactionProposal:
+    """Propose for a request whose messages nobody else holds; see :func:`compact_context`.
+
+    Args:
+        request: The snapshot.
+        model: Whom to ask.
+        counter: Counts tokens; None = the default one.
+        redact: Applied to what a remote model sees.
+        unremovable: Says which pairs must not be removed altogether.
+        memory: Answers from before, for a model that is not local.
+    """
     started = time.monotonic()
-    checked = own_copy(request)
-    deadline = asyncio.get_running_loop().time() + checked.options.total_timeout_seconds
-    model = decision_model if decision_model is not None else _embedded()
-    counter = _Counter(token_counter)
-    _profile(model, checked.options, None)  # an unusable profile must not cost a request
+    options = request.options
+    deadline = asyncio.get_running_loop().time() + options.total_timeout_seconds
+    count = _Counter(counter)
     redaction = Redaction(None if is_local(model) else redact)
-    inspection, before = await asyncio.to_thread(_inspected, checked, counter)
-    target = checked.options.target_tokens
-    if target is not None and before <= target:
+    _profile(model, options, None)  # an unusable profile must not cost a request
+    recalled = None if is_local(model) else memory
+    inspection, before = await asyncio.to_thread(_inspected, request, count, unremovable, recalled)
+    if options.target_tokens is not None and before <= options.target_tokens:
         planned, replies = without_questions(inspection), Replies()
     else:
         planned = await asyncio.to_thread(plan, inspection, redaction)
         replies = await _asked(model, planned, deadline)
-    thresholds = thresholds_of(checked.options, _profile(model, checked.options, replies.model))
-    evidence = Evidence(replies.answers, thresholds, replies.model)
-    proposal = await asyncio.to_thread(conclude, planned, evidence, counter, before)
+    if recalled is not None:
+        recalled.learn(request.goal, inspection.asked, replies.answers)
+    thresholds = thresholds_of(options, _profile(model, options, replies.model))
+    answers = {**inspection.known, **replies.answers}
+    evidence = Evidence(answers, thresholds, replies.model)
+    proposal = await asyncio.to_thread(conclude, planned, evidence, count, before)
     proposal.stats.update(
-        tokenizer=counter.name,
+        tokenizer=count.name,
         usage=replies.usage,
         redactions=redaction.count,
         elapsed_ms=round((time.monotonic() - started) * 1000),
@@ -135,16 +166,24 @@ def _first_faults(exc: ValidationError) -> str:
     return "; ".join(named[:3]) + more
 
 
-def _embedded() -> DecisionModel:
+def embedded() -> DecisionModel:
+    """Return the embedded default model."""
     from agentscope_compaction.models.embedded import EmbeddedDecisionModel
 
     return EmbeddedDecisionModel()
 
 
-def _inspected(request: CompactionRequest, counter: _Counter) -> tuple[Inspection, int]:
+def _inspected(
+    request: CompactionRequest,
+    count: _Counter,
+    unremovable: Callable[[Pair], bool],
+    memory: AnswerMemory | None,
+) -> tuple[Inspection, int]:
     try:
-        snapshot = take_snapshot(request)
-        return inspect(snapshot), counter(request.messages)
+        inspection = inspect(take_snapshot(request), unremovable)
+        if memory is not None:
+            inspection = inspection.knowing(memory.known(request.goal, inspection.asked))
+        return inspection, count(request.messages)
     except RecursionError as exc:
         raise InvalidSnapshotError("messages are nested too deeply") from exc
 

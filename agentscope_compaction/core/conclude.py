@@ -17,6 +17,7 @@ from agentscope_compaction.core.types import (
     Action,
     CallDecision,
     CompactionProposal,
+    CompactionRequest,
     DecisionReason,
     JSONObject,
     ProposalReason,
@@ -126,7 +127,8 @@ def _judge(inspection: Inspection, evidence: Evidence) -> list[_Verdict]:
             verdict = _Verdict(pair, Action.KEEP, DecisionReason.UNANSWERED)
         else:
             verdict = _Verdict(pair, *decide(answer, evidence.thresholds), answer)
-        verdict = _without_unsafe_removal(verdict, request.messages, request.options)
+        unsafe = pair.id in inspection.unremovable
+        verdict = _without_unsafe_removal(verdict, request, unsafe=unsafe)
         if verdict.action is Action.DROP_RESULT:
             recovery = Recovery(
                 call_id=pair.call_id,
@@ -139,13 +141,16 @@ def _judge(inspection: Inspection, evidence: Evidence) -> list[_Verdict]:
 
 
 def _without_unsafe_removal(
-    verdict: _Verdict, messages: Sequence[JSONObject], options: CompactionOptions
+    verdict: _Verdict, request: CompactionRequest, *, unsafe: bool
 ) -> _Verdict:
-    if verdict.action is not Action.DROP_CALL or options.call_removal is CallRemoval.ALWAYS:
+    """Cut the output instead where the options, the host or provider data forbid removal."""
+    removal = request.options.call_removal
+    if verdict.action is not Action.DROP_CALL:
         return verdict
-    if options.call_removal is CallRemoval.NEVER:
+    if removal is CallRemoval.NEVER:
         return replace(verdict, action=Action.DROP_RESULT)
-    if removal_unsafe(messages, verdict.pair):
+    safe = removal is CallRemoval.ALWAYS or not removal_unsafe(request.messages, verdict.pair)
+    if unsafe or not safe:
         return replace(verdict, action=Action.DROP_RESULT, reason=DecisionReason.REMOVAL_UNSAFE)
     return verdict
 
@@ -251,6 +256,8 @@ def _stats(
         "questions": 2 * sum(len(ids) for ids in plan.batches),
         "first_changed": _first_changed(old, messages),
         "model": evidence.model,
+        "reused": len(inspection.known),
+        "options": inspection.snapshot.request.options.model_dump(mode="json"),
         "thresholds": {"call": evidence.thresholds.call, "result": evidence.thresholds.result},
     }
 

@@ -6,9 +6,10 @@ Between them stands only the asking; both work on plain JSON and may run in any 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from agentscope_compaction.core.batching import batch, room_for_view
+from agentscope_compaction.core.decisions import Answer
 from agentscope_compaction.core.dedupe import find_duplicates
 from agentscope_compaction.core.jsontext import compact, digest
 from agentscope_compaction.core.pairing import Pair, Pairing, find_pairs
@@ -50,11 +51,20 @@ class Inspection:
     """Candidate to the newest pair with the same output."""
     asked: tuple[Pair, ...]
     """The candidates a model is asked about."""
+    known: Mapping[str, Answer] = field(default_factory=dict)
+    """Answers from before about candidates that did not change, by decision id."""
+    unremovable: frozenset[str] = frozenset()
+    """Pairs a host forbids to remove; their ``drop_call`` becomes ``drop_result``."""
 
     @property
     def candidates(self) -> int:
         """Pairs no rule protects."""
-        return len(self.asked) + len(self.duplicates)
+        return len(self.pairing.pairs) - len(self.rules)
+
+    def knowing(self, known: Mapping[str, Answer]) -> Inspection:
+        """Return the inspection with answers from before, so that these are not asked again."""
+        asked = tuple(pair for pair in self.asked if pair.id not in known)
+        return replace(self, asked=asked, known=known)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,14 +91,28 @@ def take_snapshot(request: CompactionRequest) -> Snapshot:
     return Snapshot(request, len(text), digest(text))
 
 
-def inspect(snapshot: Snapshot) -> Inspection:
-    """Find the pairs, their protections, duplicates, and the calls to ask about."""
+def inspect(
+    snapshot: Snapshot, unremovable: Callable[[Pair], bool] = lambda pair: False
+) -> Inspection:
+    """Find the pairs, their protections, duplicates, and the calls to ask about.
+
+    Args:
+        snapshot: The request.
+        unremovable: Says which pairs a host must not lose altogether.
+    """
     request = snapshot.request
     pairing = find_pairs(request.messages, request.options.reused_ids)
     rules = protect(request, pairing)
     duplicates = find_duplicates(pairing.pairs, rules) if request.options.dedupe else {}
     asked = tuple(p for p in pairing.pairs if p.id not in rules and p.id not in duplicates)
-    return Inspection(snapshot, pairing, rules, duplicates, asked)
+    return Inspection(
+        snapshot=snapshot,
+        pairing=pairing,
+        rules=rules,
+        duplicates=duplicates,
+        asked=asked,
+        unremovable=frozenset(pair.id for pair in asked if unremovable(pair)),
+    )
 
 
 def plan(inspection: Inspection, redact: Callable[[str], str]) -> Plan:

@@ -15,12 +15,11 @@ from agentscope_compaction.core.types import Thresholds
 from agentscope_compaction.errors import ConfigurationError
 from agentscope_compaction.models.endpoint import check_key, require_key, resolve_endpoint
 from agentscope_compaction.models.jev import (
-    CAUTIOUS_PROFILE,
     DEFAULT_BASE_URL,
     DEFAULT_MODEL,
     JevDecisionModel,
-    jev_thresholds,
 )
+from agentscope_compaction.models.profiles import CAUTIOUS_PROFILE, jev_thresholds
 
 if TYPE_CHECKING:
     from agentscope.classifier import BinaryQuestion, ClassifierModelBase, ClassifierResponse

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import math
 import os
-import re
 import sys
 import time
 from collections.abc import Mapping
@@ -25,6 +24,7 @@ from agentscope_compaction.models.endpoint import (
 )
 from agentscope_compaction.models.exchange import Exchange, Raw
 from agentscope_compaction.models.partition import halves_of, parts
+from agentscope_compaction.models.profiles import CAUTIOUS_PROFILE, jev_thresholds
 from agentscope_compaction.models.wire import WireReply, encode_request, read_reply
 from agentscope_compaction.models.wire_errors import http_error, is_overflow, request_id
 
@@ -32,27 +32,14 @@ if TYPE_CHECKING:
     import httpx
     from agentscope.classifier import BinaryQuestion, ClassifierResponse
 
-__all__ = ["DEFAULT_BASE_URL", "DEFAULT_MODEL", "JevDecisionModel", "jev_thresholds"]
+__all__ = ["DEFAULT_BASE_URL", "DEFAULT_MODEL", "JevDecisionModel"]
 
 DEFAULT_BASE_URL = "https://api.typesafe.ai"
 """Where System One is served."""
 DEFAULT_MODEL = "jev-1.13.0"
 """A pinned version, not the alias ``jev-latest``: thresholds belong to a version."""
 
-PROFILE = Thresholds(call=0.1, result=0.2)
-"""Keep thresholds of the known versions, from public reports: at 0.5 they keep almost nothing."""
-CAUTIOUS_PROFILE = Thresholds(call=0.05, result=0.1)
-"""Thresholds for any other version: half, so that more is kept, not less."""
-_KNOWN_VERSIONS = frozenset({"1.13", "1.14"})
-_VERSION = re.compile(r"~?(?:typesafe/)?jev-(?P<minor>\d+\.\d+)(?:\.0)?(?:-\d{8})?")
-
 logger = logging.getLogger("agentscope_compaction")
-
-
-def jev_thresholds(model: str) -> Thresholds | None:
-    """Return the profile of a known version (``jev-1.13.0``, ``typesafe/jev-1.13-20260917``)."""
-    match = _VERSION.fullmatch(model)
-    return PROFILE if match and match["minor"] in _KNOWN_VERSIONS else None
 
 
 class JevDecisionModel:

@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import Any
 
 from agentscope.credential import CredentialBase
+from agentscope.formatter import FormatterBase, OpenAIChatFormatter
 from agentscope.message import Msg, TextBlock, ThinkingBlock, ToolCallBlock
 from agentscope.model import ChatModelBase, ChatResponse, StructuredResponse
 from pydantic import BaseModel
@@ -22,7 +23,7 @@ def say(text: str) -> TextBlock:
     return TextBlock(text=text)
 
 
-def use(tool: str, call_id: str, **arguments: Any) -> ToolCallBlock:
+def use(tool: str, call_id: str, /, **arguments: Any) -> ToolCallBlock:
     """Return a tool call."""
     return ToolCallBlock(id=call_id, name=tool, input=json.dumps(arguments))
 
@@ -35,22 +36,32 @@ class ScriptedChatModel(ChatModelBase):
             the last turn it says "done".
         context_size: The window AgentScope's ratios refer to, in tokens.
         stream: Whether responses come in two chunks.
+        formatter: Formats every call's messages, as a provider's model would; its result is kept
+            in ``formatted``.
     """
 
     def __init__(
-        self, turns: Sequence[Turn], *, context_size: int = 32_768, stream: bool = False
+        self,
+        turns: Sequence[Turn],
+        *,
+        context_size: int = 32_768,
+        stream: bool = False,
+        formatter: FormatterBase | None = None,
     ) -> None:
         super().__init__(
             credential=CredentialBase(),
             model="scripted-chat",
-            parameters=BaseModel(),
+            parameters=self.Parameters(),
             stream=stream,
             max_retries=0,
             context_size=context_size,
         )
+        self.formatter = formatter or OpenAIChatFormatter()
         self.turns = list(turns)
         self.calls: list[list[Msg]] = []
         """The messages of every model call."""
+        self.formatted: list[list[dict[str, Any]]] = []
+        """The same messages as the provider would get them."""
         self.summaries = 0
         """How often AgentScope asked for a structured output: its own context summary."""
 
@@ -66,12 +77,15 @@ class ScriptedChatModel(ChatModelBase):
         if len(self.calls) < len(self.turns):
             turn = self.turns[len(self.calls)]
         self.calls.append([message.model_copy(deep=True) for message in messages])
-        blocks = list(turn(messages) if callable(turn) else turn)
+        self.formatted.append(await self.formatter.format(messages))
+        played = turn(messages) if callable(turn) else turn
+        # AgentScope keeps and changes the blocks of a response: the script must stay as it is.
+        blocks: list[Any] = [block.model_copy(deep=True) for block in played]
         if not self.stream:
             return ChatResponse(content=blocks, is_last=True)
         return self._chunks(blocks)
 
-    async def _chunks(self, blocks: list[Block]) -> AsyncGenerator[ChatResponse, None]:
+    async def _chunks(self, blocks: list[Any]) -> AsyncGenerator[ChatResponse, None]:
         yield ChatResponse(content=blocks, is_last=False)
         yield ChatResponse(content=blocks, is_last=True)
 

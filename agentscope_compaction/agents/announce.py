@@ -1,0 +1,65 @@
+"""Tell about proposals and outcomes: one span and one log line each; counts, never content."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from opentelemetry import trace
+
+from agentscope_compaction.core.types import Action, CompactionProposal
+
+__all__ = ["event_of", "log_event", "span"]
+
+_log = logging.getLogger("agentscope_compaction")
+_COUNTED = (
+    "candidates",
+    "requests",
+    "questions",
+    "reused",
+    "chars_before",
+    "chars_after",
+    "tokens_before",
+    "tokens_after",
+    "first_changed",
+    "reread_tokens",
+    "break_even_calls",
+    "elapsed_ms",
+)
+
+
+def event_of(proposal: CompactionProposal) -> dict[str, Any]:
+    """Return what may be told about a proposal: ids, counts and sizes."""
+    acting = [d.action for d in proposal.decisions if d.applied]
+    return {
+        "proposal_id": proposal.proposal_id,
+        "archive_ref": proposal.archive_ref,
+        "reason": proposal.reason.value,
+        "drop_result": acting.count(Action.DROP_RESULT),
+        "drop_call": acting.count(Action.DROP_CALL),
+        **{key: proposal.stats[key] for key in _COUNTED if proposal.stats.get(key) is not None},
+    }
+
+
+def log_event(name: str, event: dict[str, Any]) -> None:
+    """Write one structured log line: the event's name and a JSON object."""
+    _log.info("compaction %s %s", name, json.dumps(event, sort_keys=True))
+
+
+@contextmanager
+def span(name: str, session_id: str) -> Iterator[trace.Span]:
+    """Open one OpenTelemetry span; does nothing without a tracer provider."""
+    tracer = trace.get_tracer("agentscope_compaction")
+    with tracer.start_as_current_span(f"compaction {name}") as opened:
+        opened.set_attribute("gen_ai.conversation.id", session_id)
+        yield opened
+
+
+def describe(opened: trace.Span, event: dict[str, Any]) -> None:
+    """Put an event's values on a span."""
+    for key, value in event.items():
+        if value is not None:
+            opened.set_attribute(f"agentscope.compaction.{key}", value)

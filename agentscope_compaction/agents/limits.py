@@ -1,0 +1,73 @@
+"""What a live context must not lose, beyond the stateless rules; each rule names its reason."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from agentscope_compaction.core.pairing import Pair, find_pairs
+from agentscope_compaction.core.rules import removal_unsafe
+from agentscope_compaction.core.types import JSONObject
+
+__all__ = ["TASK_TOOLS", "finished_from", "unremovable", "untouchable"]
+
+TASK_TOOLS = frozenset({"TaskCreate", "TaskGet", "TaskList", "TaskUpdate"})
+"""AgentScope injects its task hint anew whenever no call of these is in the context."""
+
+
+def finished_from(messages: Sequence[JSONObject], reply_id: str, reply_over: bool | None) -> int:
+    """Return how many leading messages belong to finished replies.
+
+    AgentScope does not mark a reply's end in the context. A reply is over when another began, when
+    the caller knows (``reply_over``), or when its message ends in text with no call left open.
+    """
+    if reply_over is True:
+        return len(messages)
+    for index, message in enumerate(messages):
+        if message.get("id") == reply_id and message["role"] == "assistant":
+            over = reply_over is None and _ends_in_text(messages[-1])
+            return len(messages) if over else index
+    return len(messages)
+
+
+def _ends_in_text(message: JSONObject) -> bool:
+    content = message["content"]
+    calls = {b.get("id") for b in content if b.get("type") == "tool_call"}
+    results = {b.get("id") for b in content if b.get("type") == "tool_result"}
+    return bool(content) and content[-1].get("type") == "text" and calls <= results
+
+
+def untouchable(messages: Sequence[JSONObject], finished: int) -> list[str]:
+    """Return ids of calls that must stay whole while a reply runs.
+
+    The last pair of the running reply is what team and SOP middlewares look for, and whatever
+    follows an open call in the tail message belongs to the batch being executed.
+    """
+    if finished >= len(messages):
+        return []
+    tail = messages[-1]["content"]
+    results = {b.get("id") for b in tail if b.get("type") == "tool_result"}
+    calls = [b.get("id") for b in tail if b.get("type") == "tool_call"]
+    first_open = next((n for n, call in enumerate(calls) if call not in results), len(calls))
+    return [call for call in {*calls[-1:], *calls[first_open:]} if isinstance(call, str)]
+
+
+def unremovable(messages: Sequence[JSONObject], pair: Pair, finished: int) -> bool:
+    """Whether removing this pair from a live context could break the agent or its provider."""
+    if max(pair.call_at[0], pair.result_at[0]) >= finished:
+        return True  # AgentScope's loop scans the running reply for its calls
+    if pair.tool_name in TASK_TOOLS or removal_unsafe(messages, pair):
+        return True
+    homes = {pair.call_at[0], pair.result_at[0]}
+    return any(_would_think_alone(messages[home]) for home in homes)
+
+
+def _would_think_alone(message: JSONObject) -> bool:
+    """Whether only thinking would be left of this message without its calls."""
+    kinds = {block.get("type") for block in message["content"]} - {"tool_call", "tool_result"}
+    return kinds == {"thinking"}
+
+
+def oldest_only(messages: Sequence[JSONObject], limit: int, tools: frozenset[str]) -> list[str]:
+    """Return ids of all eligible calls but the oldest ``limit``: a view holds only so many."""
+    pairs = [pair for pair in find_pairs(messages).pairs if pair.tool_name in tools]
+    return [pair.call_id for pair in pairs[limit:]]
