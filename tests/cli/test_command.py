@@ -61,7 +61,9 @@ def test_piped_output_is_plain(run: Run) -> None:
     assert ended.returncode == 0 and ended.stderr == b"" and "\x1b" not in out
     for heading in ("The session", "Kept, and why", "Let go, and why", "The way back"):
         assert f"\n{heading}" in out
-    assert "DECISION_MODEL_API_KEY=<your key> agentscope-compaction demo --model jev" in out
+    assert (
+        "DECISION_MODEL_API_KEY=<your key> python -m agentscope_compaction demo --model jev" in out
+    )
 
 
 @pytest.mark.parametrize("columns", [60, 80, 140])
