@@ -41,7 +41,7 @@ def demo_request() -> dict[str, Any]:
 
 @demo_app.command()
 def demo(model: _Model = Backend.EMBEDDED, save: _Save = None) -> None:
-    """Compact a shipped session; offline and without a key unless --model says otherwise."""
+    """Show it at work on a shipped session, offline and without a key."""
     request = demo_request()
     if save is not None:
         write_json(check_destination(save, "", force=False), request)
