@@ -103,7 +103,7 @@ async def test_statistics_are_complete() -> None:
     builder = history()
     proposal, model = await propose(builder.request(), {"result": 0.0, "call": 1.0})
     stats = proposal.stats
-    assert set(stats) == STATS
+    assert STATS <= set(stats)
     assert (stats["candidates"], stats["protected"], stats["questions"]) == (3, 0, 6)
     assert (stats["requests"], stats["state_stage"], stats["model"]) == (1, "full", "scripted-1")
     assert stats["usage"] == {"input_tokens": 100, "output_tokens": 6}
@@ -117,7 +117,7 @@ async def test_nothing_eligible_asks_nothing() -> None:
     proposal, model = await propose(builder.request(tools=[]))
     assert (proposal.reason, model.requests) == ("no_candidates", [])
     assert proposal.messages == builder.messages
-    assert set(proposal.stats) == STATS
+    assert STATS <= set(proposal.stats)
 
 
 @pytest.mark.parametrize("messages", [[], [{"role": "user", "content": []}]])

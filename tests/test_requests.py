@@ -60,7 +60,8 @@ async def test_illegal_option(name: str, value: object) -> None:
     """An option out of bounds is refused: as a model by pydantic, in a request by our error."""
     with pytest.raises(ValidationError):
         CompactionOptions.model_validate({name: value})
-    request = HistoryBuilder().user("x").request(**{name: value})
+    options: dict[str, Any] = {name: value}
+    request = HistoryBuilder().user("x").request(**options)
     with pytest.raises(InvalidSnapshotError, match=name):
         await compact_context(request, ScriptedDecisionModel())
 

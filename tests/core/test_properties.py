@@ -42,7 +42,7 @@ def healthy(draw: st.DrawFn) -> list[JSON]:
     """A history whose ids are used once each; results follow anywhere behind their calls."""
     blocks: list[JSON] = []
     waiting: list[JSON] = []
-    for n in range(draw(st.integers(0, 12))):
+    for n in range(draw(st.integers(1, 12))):
         name = draw(TOOLS)
         blocks.append(draw(OTHERS))
         state = draw(st.sampled_from(["finished"] * 5 + ["asking"]))
@@ -51,7 +51,9 @@ def healthy(draw: st.DrawFn) -> list[JSON]:
         state = draw(st.sampled_from(["success"] * 5 + ["error"]))
         result = {"type": "tool_result", "id": f"c{n}", "name": name, "output": draw(OUTPUTS)}
         waiting.append({**result, "state": state, "metadata": {}})
-        while waiting and draw(st.booleans()):
+        while waiting:
+            if draw(st.booleans()):
+                break
             blocks.append(waiting.pop(draw(st.integers(0, len(waiting) - 1))))
     return draw(divided(blocks + waiting))
 
@@ -59,7 +61,10 @@ def healthy(draw: st.DrawFn) -> list[JSON]:
 @st.composite
 def divided(draw: st.DrawFn, blocks: list[JSON]) -> list[JSON]:
     """Divide blocks into messages."""
-    messages: list[JSON] = [{"role": "user", "content": [], "id": "m0"}]
+    messages: list[JSON] = [
+        {"role": "user", "content": [{"type": "text", "text": "task"}], "id": "m0"},
+        {"role": "assistant", "content": [], "id": "m1"},
+    ]
     for block in blocks:
         if draw(st.integers(0, 3)) == 0:
             messages.append({"role": draw(ROLES), "content": [], "id": f"m{len(messages)}"})
