@@ -29,6 +29,7 @@ class Count:
         self.calls = 0
 
     def __call__(self, messages: list[dict[str, Any]]) -> int:
+        """Return the count."""
         self.calls += 1
         return len(json.dumps(messages)) // 4
 
