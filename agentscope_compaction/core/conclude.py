@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from agentscope_compaction.core.decisions import Answer, decide, has_no_signal
-from agentscope_compaction.core.jsontext import compact, digest
+from agentscope_compaction.core.jsontext import compact, digest, sized
 from agentscope_compaction.core.options import CallRemoval, CompactionOptions
 from agentscope_compaction.core.pairing import Pair
 from agentscope_compaction.core.plan import Inspection, Plan
@@ -88,11 +88,12 @@ def conclude(
     elif target is not None:
         verdicts = _until_target(verdicts, inspection, count, target)
     messages = rebuild(request.messages, _edits(verdicts))
-    chars_after = len(compact(messages)) if _edits(verdicts) else inspection.snapshot.chars
+    unchanged = (inspection.snapshot.chars, inspection.snapshot.digest)
+    chars_after, digest_after = sized(messages) if _edits(verdicts) else unchanged
     freed = inspection.snapshot.chars - chars_after
     if _edits(verdicts) and freed < request.options.min_saved_chars:
         verdicts, reason = _keep_all(verdicts, inspection, DecisionReason.BELOW_MINIMUM)
-        messages, chars_after = rebuild(request.messages, ()), inspection.snapshot.chars
+        messages, (chars_after, digest_after) = rebuild(request.messages, ()), unchanged
     changed = bool(_edits(verdicts))
     if changed:
         reason = ProposalReason.COMPACTED
@@ -107,7 +108,7 @@ def conclude(
         reason=reason,
         decisions=[_decision(verdict) for verdict in verdicts],
         stats=stats,
-        proposal_id=_proposal_id(inspection, evidence, messages),
+        proposal_id=_proposal_id(inspection, evidence, digest_after),
         snapshot_digest=inspection.snapshot.digest,
         observation=plan.observation,
     )
@@ -270,10 +271,10 @@ def _first_changed(old: Sequence[JSONObject], new: Sequence[JSONObject]) -> int 
     return None
 
 
-def _proposal_id(inspection: Inspection, evidence: Evidence, messages: Sequence[JSONObject]) -> str:
+def _proposal_id(inspection: Inspection, evidence: Evidence, digest_after: str) -> str:
     """Name the request, the answers and the result (a token counter has its say in that)."""
     request = inspection.snapshot.request
     asked = request.model_dump(mode="json", exclude={"messages"})
     answers = {key: [a.keep_call, a.keep_result] for key, a in evidence.answers.items()}
     named = [inspection.snapshot.digest, asked, answers, list(evidence.thresholds), evidence.model]
-    return digest(compact([*named, digest(compact(messages))]))[:32]
+    return digest(compact([*named, digest_after]))[:32]

@@ -13,7 +13,15 @@ from typing import Any
 
 from agentscope_compaction.errors import InvalidSnapshotError
 
-__all__ = ["canonical_input", "compact", "copy_json", "digest", "object_of", "scrub_surrogates"]
+__all__ = [
+    "canonical_input",
+    "compact",
+    "copy_json",
+    "digest",
+    "object_of",
+    "scrub_surrogates",
+    "sized",
+]
 
 MAX_DEPTH = 200
 """Deepest nesting of a history; pydantic cannot write a proposal nested deeper than about 250."""
@@ -31,23 +39,30 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
+def sized(value: object) -> tuple[int, str]:
+    """Return the length of the value as compact JSON, and its digest."""
+    text = compact(value)
+    return len(text), digest(text)
+
+
 def copy_json(value: Any, depth: int = MAX_DEPTH) -> Any:
     """Copy containers deeply and share the (immutable) leaves.
 
     Raises:
         InvalidSnapshotError: Containers are nested too deeply.
     """
+    if not isinstance(value, _CONTAINERS):
+        return value
     if depth < 0:
         raise InvalidSnapshotError(f"messages are nested more than {MAX_DEPTH} deep")
     if isinstance(value, dict):
-        return {
-            key: copy_json(item, depth - 1) if isinstance(item, _CONTAINERS) else item
-            for key, item in value.items()
-        }
-    if isinstance(value, list | tuple):
-        items = (copy_json(i, depth - 1) if isinstance(i, _CONTAINERS) else i for i in value)
-        return list(items) if isinstance(value, list) else tuple(items)
-    return value
+        copied = dict(value)
+        for key, item in value.items():
+            if isinstance(item, _CONTAINERS):
+                copied[key] = copy_json(item, depth - 1)
+        return copied
+    items = [copy_json(i, depth - 1) if isinstance(i, _CONTAINERS) else i for i in value]
+    return items if isinstance(value, list) else tuple(items)
 
 
 def scrub_surrogates(text: str) -> str:

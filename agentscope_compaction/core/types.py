@@ -106,7 +106,7 @@ class CompactionRequest(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    messages: list[JSONObject]
+    messages: list[JSONObject] = Field(repr=False)
     """The history, oldest first; never modified."""
     goal: _Text
     """What the agent does next; not blank."""
@@ -177,13 +177,13 @@ class CompactionProposal(BaseModel):
 
     schema_version: int = 1
     """Version of this wire form."""
-    messages: list[JSONObject]
+    messages: list[JSONObject] = Field(repr=False)
     """The suggested snapshot, a deep copy; equal to the input where nothing was done."""
     changed: bool
     """Whether ``messages`` differs from the input."""
     reason: ProposalReason
     """The outcome as a whole."""
-    decisions: list[CallDecision]
+    decisions: list[CallDecision] = Field(repr=False)
     """One per recognised pair, in history order."""
     stats: JSONObject
     """Sizes, counts, usage and time; see ``docs/``."""
