@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
+from importlib import import_module
 from typing import Annotated, Any, NamedTuple
 
 from pydantic import (
@@ -93,6 +94,7 @@ class Thresholds(NamedTuple):
     result: float
 
 
+_REPORT = "agentscope_compaction.report"
 _ROLES = ("user", "assistant", "system")
 
 
@@ -195,3 +197,17 @@ class CompactionProposal(BaseModel):
     """Where the archived original is; None when no archive was involved."""
     observation: Mapping[str, Any] = Field(default_factory=dict, exclude=True, repr=False)
     """What a decision model saw, without the outputs a local model reads; not on the wire."""
+
+    def to_html(self, request: CompactionRequest | None = None) -> str:
+        """Return a self-contained page to judge the proposal from, for a browser.
+
+        Args:
+            request: What the proposal was made for; with it each output is shown as it was.
+
+        Raises:
+            InvalidSnapshotError: The request holds another history.
+        """
+        # The core imports nothing from above it; a convenience is looked up by name when called.
+        render: Callable[[CompactionProposal, CompactionRequest | None], str]
+        render = import_module(_REPORT).to_html
+        return render(self, request)
