@@ -9,7 +9,6 @@ import pytest
 schemathesis = pytest.importorskip("schemathesis")
 
 from hypothesis import HealthCheck, settings  # noqa: E402
-
 from schemathesis.specs.openapi.checks import positive_data_acceptance  # noqa: E402
 
 from agentscope_compaction.service import create_app  # noqa: E402
