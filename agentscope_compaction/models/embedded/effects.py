@@ -1,4 +1,4 @@
-"""What a call does, judged from its tool's name and its input alone: reads, writes, plans, asks, runs."""
+"""What a call does, by its tool's name and input alone: reads, writes, plans, asks or runs."""
 
 from __future__ import annotations
 
