@@ -32,7 +32,8 @@ typecheck: $(VENV)/.dev-ready ## Check types, strictly
 	$(BIN)/mypy
 
 bench: $(VENV)/.dev-ready ## Run every benchmark
-	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+	@for script in benchmarks/[a-z]*.py; do name=$$(basename $$script .py); echo "== $$name"; \
+		$(BIN)/python -m benchmarks.$$name || exit 1; done
 
 build: $(VENV)/.dev-ready ## Build sdist and wheel into dist/
 	$(BIN)/python -m build --outdir dist .

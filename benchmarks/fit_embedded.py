@@ -25,8 +25,8 @@ from agentscope_compaction.models.embedded.features import FEATURES, features_of
 from agentscope_compaction.models.embedded.index import prepare
 from agentscope_compaction.models.embedded.structure import facts_of, verdict_of
 from agentscope_compaction.models.embedded.weights import Weights
-from benchmarks.curves import auc
-from benchmarks.histories import Sample, load
+from benchmarks.kit.curves import auc
+from benchmarks.kit.histories import Sample, load
 
 Array = Any
 """A numpy array; numpy is needed here only."""
@@ -203,7 +203,8 @@ def main() -> None:
     options = arguments.parse_args()
     rows = [rows_of(s) for s in load()]
     if not rows:
-        raise SystemExit("no labelled histories found; see benchmarks/histories.py")
+        print("no labelled histories found; see benchmarks/kit/histories.py")
+        return
     found: dict[str, dict[str, float]] = {}
     notes = []
     for question in ("result", "call"):

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from agentscope_compaction.core.options import CompactionOptions
-from benchmarks.curves import at, auc, blank, curve, stubs
-from benchmarks.histories import Requirement, Sample, holds, load, shared_folder
-from benchmarks.picture import line_chart
+from benchmarks.kit.curves import at, auc, blank, curve, stubs
+from benchmarks.kit.histories import Requirement, Sample, holds, load, shared_folder
+from benchmarks.kit.picture import line_chart
 
 
 def sample(outputs: list[str], requirements: list[Requirement]) -> Sample:
@@ -88,7 +88,7 @@ def test_real_histories_are_answered_like_the_report_says() -> None:
     """On every real history, no fact releases an output that alone held a later-used string."""
     from agentscope_compaction.models.embedded.fitted import FITTED
     from agentscope_compaction.models.embedded.structure import RELEASES
-    from benchmarks.strategies import ask
+    from benchmarks.kit.strategies import ask
 
     samples = load(("merged",))
     for each in samples:

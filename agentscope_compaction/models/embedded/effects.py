@@ -1,4 +1,4 @@
-"""What a call does, by its tool's name and input: reads, writes, plans, asks or runs."""
+"""What a call does, by its tool's name and input alone: reads, writes, plans, asks or runs."""
 
 from __future__ import annotations
 
