@@ -203,8 +203,7 @@ class CompactionProposal(BaseModel):
         The messages are JSON already and are copied as they are: pydantic itself gives up on
         values nested more than about 250 deep, which histories may be.
         """
-        fields = super(CompactionProposal, self.model_copy(update={"messages": []}))
-        dumped = fields.model_dump(**options)
+        dumped = BaseModel.model_dump(self.model_copy(update={"messages": []}), **options)
         if "messages" in dumped:
             dumped["messages"] = copy_json(self.messages)
         return dumped
