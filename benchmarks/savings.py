@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 
 from agentscope_compaction import CompactionOptions, CompactionProposal, compact_context
-from benchmarks.histories import Sample, holds, load, normal, shared_folder, texts_of
+from benchmarks.kit.histories import Sample, holds, load, normal, shared_folder, texts_of
 
 
 async def propose(sample: Sample) -> CompactionProposal:

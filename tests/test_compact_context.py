@@ -181,6 +181,17 @@ async def test_wire_form_round_trips() -> None:
     assert proposal.observation["goal"] == "Do the next step"
 
 
+async def test_deep_nesting_survives_the_wire() -> None:
+    """Fields nested deeper than pydantic serialises come out of the wire form as they went in."""
+    builder = history()
+    for _ in range(300):
+        builder.messages[0]["extra"] = [builder.messages[0].get("extra")]
+    proposal, _ = await propose(builder.request(), 1.0)
+    wire = json.loads(json.dumps(proposal.model_dump(mode="json")))
+    assert wire["messages"] == builder.messages
+    assert "messages" not in proposal.model_dump(exclude={"messages"})
+
+
 async def test_input_is_unchanged_and_unshared() -> None:
     """Editing every part of the proposal leaves the caller's request alone, and vice versa."""
     builder = history()

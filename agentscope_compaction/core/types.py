@@ -16,6 +16,7 @@ from pydantic import (
     field_validator,
 )
 
+from agentscope_compaction.core.jsontext import copy_json
 from agentscope_compaction.core.options import CompactionOptions
 
 __all__ = [
@@ -211,3 +212,14 @@ class CompactionProposal(BaseModel):
         render: Callable[[CompactionProposal, CompactionRequest | None], str]
         render = import_module(_REPORT).to_html
         return render(self, request)
+
+    def model_dump(self, **options: Any) -> dict[str, Any]:
+        """Return the wire form with ``mode="json"``; see ``pydantic.BaseModel.model_dump``.
+
+        The messages are JSON already and are copied as they are: pydantic itself gives up on
+        values nested more than about 250 deep, which histories may be.
+        """
+        dumped = BaseModel.model_dump(self.model_copy(update={"messages": []}), **options)
+        if "messages" in dumped:
+            dumped["messages"] = copy_json(self.messages)
+        return dumped
