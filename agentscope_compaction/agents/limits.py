@@ -58,13 +58,27 @@ def unremovable(messages: Sequence[JSONObject], pair: Pair, finished: int) -> bo
     if pair.tool_name in TASK_TOOLS or removal_unsafe(messages, pair):
         return True
     homes = {pair.call_at[0], pair.result_at[0]}
+    if len(messages) - 1 in homes and _has_only_calls(messages[-1]):
+        return True  # the tail message must not vanish
     return any(_would_think_alone(messages[home]) for home in homes)
 
 
+def _has_only_calls(message: JSONObject) -> bool:
+    return all(block.get("type") in ("tool_call", "tool_result") for block in message["content"])
+
+
 def _would_think_alone(message: JSONObject) -> bool:
-    """Whether only thinking would be left of this message without its calls."""
-    kinds = {block.get("type") for block in message["content"]} - {"tool_call", "tool_result"}
-    return kinds == {"thinking"}
+    """Whether some thinking needs these calls: no text follows it before a hint or the end.
+
+    Formatters send what stands between two results or hints as one assistant message, and
+    providers refuse one that holds nothing but thinking.
+    """
+    kinds = [block.get("type") for block in message["content"]]
+    spoken = [kind for kind in kinds if kind not in ("tool_call", "tool_result")]
+    return any(
+        kind == "thinking" and following in ("hint", None)
+        for kind, following in zip(spoken, [*spoken[1:], None], strict=True)
+    )
 
 
 def oldest_only(messages: Sequence[JSONObject], limit: int, tools: frozenset[str]) -> list[str]:
