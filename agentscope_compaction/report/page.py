@@ -40,9 +40,12 @@ def to_html(proposal: CompactionProposal, request: CompactionRequest | None = No
     sections = [
         _header(proposal, goal if isinstance(goal, str) else None),
         _section("Summary", figures(proposal, calls)),
-        _section("Timeline", _legend() + strip(calls) + _filters(calls) + timeline(calls)),
+        _section(
+            "Timeline",
+            _legend() + strip(calls) + _filters(calls) + timeline(calls) + _picks(calls),
+        ),
         _accept(calls),
-        _section("What never left the process", privacy(proposal)),
+        _section("What was shown, and what never left the process", privacy(proposal)),
     ]
     facts = data({"proposal_id": proposal.proposal_id})
     return (
@@ -114,6 +117,18 @@ def _filters(calls: Sequence[Call]) -> str:
     )
 
 
+def _picks(calls: Sequence[Call]) -> str:
+    """The choice so far; stays in sight while the timeline is scrolled."""
+    if not any(call.changes for call in calls):
+        return ""
+    return (
+        '<fieldset class="picks"><legend>Your choice</legend>'
+        '<button type="button" id="all">Tick all shown</button>'
+        '<button type="button" id="none">Untick all shown</button>'
+        '<p id="picked" role="status" aria-live="polite"></p></fieldset>'
+    )
+
+
 def _accept(calls: Sequence[Call]) -> str:
     if not any(call.changes for call in calls):
         return _section("Accept", "<p>There is nothing to accept.</p>")
@@ -122,10 +137,6 @@ def _accept(calls: Sequence[Call]) -> str:
         "<p>Tick the calls to accept in the timeline; those not ticked stay whole.</p>"
         '<noscript><p class="note">Picking calls needs scripts; the rest of the page does '
         "not.</p></noscript>"
-        '<fieldset class="picks"><legend>Your choice</legend>'
-        '<button type="button" id="all">Tick all shown</button>'
-        '<button type="button" id="none">Untick all shown</button>'
-        '<p id="picked" role="status" aria-live="polite"></p></fieldset>'
         + _copyable("snippet", "In Python")
         + _copyable("accepted", "As JSON"),
     )

@@ -25,7 +25,7 @@ def figures(proposal: CompactionProposal, calls: Sequence[Call]) -> str:
         ("Calls", f"{cut} cut, {removed} removed, {len(calls) - cut - removed} kept"),
         ("Prompt cache", _break_even(proposal)),
         ("Answered by", text(stats.get("model") or "nobody: no question was asked")),
-        ("Keep from", _thresholds(stats.get("thresholds"))),
+        ("Kept at or above", _thresholds(stats.get("thresholds"))),
         ("Original", _archived(proposal)),
     ]
     return _list("figures", items)

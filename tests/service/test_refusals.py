@@ -153,9 +153,7 @@ def test_other_content_is_415(start: Start, headers: dict[str, str]) -> None:
 def test_wrong_token_is_401(start: Start, header: str | None) -> None:
     """Without the token nothing is read, not even to say what is wrong with it."""
     client = start(token="s3cret")
-    headers: dict[bytes, bytes] = (
-        {} if header is None else {b"Authorization": header.encode("latin-1")}
-    )
+    headers = [] if header is None else [(b"Authorization", header.encode("latin-1"))]
     response = client.post("/compact_context", content=b"not json", headers=headers)
     assert _error(response) == (401, "Unauthorized")
     assert response.headers["www-authenticate"] == "Bearer"

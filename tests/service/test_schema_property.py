@@ -21,7 +21,7 @@ schema: Any = schemathesis.openapi.from_asgi(
 
 @schema.parametrize()
 @settings(
-    max_examples=60,
+    max_examples=25,
     deadline=None,
     suppress_health_check=list(HealthCheck),
     derandomize=True,
