@@ -205,7 +205,7 @@ class Compactor:
                     self.decision_model,
                     counter=counter,
                     redact=self._redact,
-                    unremovable=lambda pair: unremovable(request.messages, pair, finished),
+                    unremovable=unremovable(request.messages, finished),
                     memory=self._memory,
                 )
             except ObservationBudgetError:
