@@ -16,7 +16,7 @@ from agentscope_compaction.testing import HistoryBuilder, ScriptedDecisionModel
 
 pytestmark = pytest.mark.anyio
 
-_NO_BUDGET = {"max_state_tokens": 10**9, "max_request_tokens": 10**9}
+_NO_BUDGET: dict[str, Any] = {"max_state_tokens": 10**9, "max_request_tokens": 10**9}
 
 
 class Visited(dict[str, Any]):
@@ -119,7 +119,7 @@ def test_a_changed_copy_is_not_used_again() -> None:
 
 
 def test_the_repr_of_a_proposal_holds_no_history() -> None:
-    """asyncio prints a finished task's result: that must cost nothing and show no content."""
+    """A task is printed with its result: that must cost nothing and show no content."""
     history = one_reply(3)
     request = CompactionRequest.model_validate(history.request(goal="secret plan"))
     planned = plan(inspect(take_snapshot(request)), str)
