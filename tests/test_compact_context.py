@@ -25,6 +25,7 @@ STATS = {
     *("tokens_before", "tokens_after", "tokenizer", "candidates", "protected", "skipped"),
     *("state_tokens", "state_stage", "requests", "questions", "usage", "elapsed_ms"),
     *("first_changed", "model", "redactions", "thresholds"),
+    *("options", "reused"),
 }
 
 

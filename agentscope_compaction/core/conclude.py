@@ -11,13 +11,12 @@ from agentscope_compaction.core.options import CallRemoval, CompactionOptions
 from agentscope_compaction.core.pairing import Pair
 from agentscope_compaction.core.plan import Inspection, Plan
 from agentscope_compaction.core.rebuild import Edit, rebuild
-from agentscope_compaction.core.rules import removal_unsafe
+from agentscope_compaction.core.rules import removal_unsafe, signed_messages
 from agentscope_compaction.core.stubs import Recovery, stub_text
 from agentscope_compaction.core.types import (
     Action,
     CallDecision,
     CompactionProposal,
-    CompactionRequest,
     DecisionReason,
     JSONObject,
     ProposalReason,
@@ -116,6 +115,7 @@ def conclude(
 
 def _judge(inspection: Inspection, evidence: Evidence) -> list[_Verdict]:
     request = inspection.snapshot.request
+    signed = signed_messages(request.messages)
     verdicts = []
     for pair in inspection.pairing.pairs:
         rule, holder = inspection.rules.get(pair.id), inspection.duplicates.get(pair.id)
@@ -128,8 +128,12 @@ def _judge(inspection: Inspection, evidence: Evidence) -> list[_Verdict]:
             verdict = _Verdict(pair, Action.KEEP, DecisionReason.UNANSWERED)
         else:
             verdict = _Verdict(pair, *decide(answer, evidence.thresholds), answer)
-        unsafe = pair.id in inspection.unremovable
-        verdict = _without_unsafe_removal(verdict, request, unsafe=unsafe)
+        verdict = _without_unsafe_removal(
+            verdict,
+            request.options.call_removal,
+            host=pair.id in inspection.unremovable,
+            provider=removal_unsafe(pair, signed),
+        )
         if verdict.action is Action.DROP_RESULT:
             recovery = Recovery(
                 call_id=pair.call_id,
@@ -142,16 +146,14 @@ def _judge(inspection: Inspection, evidence: Evidence) -> list[_Verdict]:
 
 
 def _without_unsafe_removal(
-    verdict: _Verdict, request: CompactionRequest, *, unsafe: bool
+    verdict: _Verdict, removal: CallRemoval, *, host: bool, provider: bool
 ) -> _Verdict:
     """Cut the output instead where the options, the host or provider data forbid removal."""
-    removal = request.options.call_removal
     if verdict.action is not Action.DROP_CALL:
         return verdict
     if removal is CallRemoval.NEVER:
         return replace(verdict, action=Action.DROP_RESULT)
-    safe = removal is CallRemoval.ALWAYS or not removal_unsafe(request.messages, verdict.pair)
-    if unsafe or not safe:
+    if host or (provider and removal is not CallRemoval.ALWAYS):
         return replace(verdict, action=Action.DROP_RESULT, reason=DecisionReason.REMOVAL_UNSAFE)
     return verdict
 

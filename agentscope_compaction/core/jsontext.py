@@ -31,7 +31,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 def compact(value: object) -> str:
     """Return the value as compact JSON, non-ASCII as is."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return _ENCODER.encode(value)
 
 
 def digest(text: str) -> str:
@@ -79,7 +79,7 @@ def object_of(raw: object) -> dict[str, Any] | None:
     if not isinstance(raw, str):
         return None
     try:
-        value = json.loads(raw, parse_constant=_refuse, parse_float=_finite)
+        value = _STRICT.decode(raw)
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
@@ -106,6 +106,11 @@ def _finite(digits: str) -> float:
     if number in (float("inf"), float("-inf")):
         raise ValueError("number overflows")
     return number
+
+
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+_STRICT = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite)
+"""Built once: ``json.loads`` and ``json.dumps`` with arguments build a new one per call."""
 
 
 def _integral(digits: str) -> float | int:

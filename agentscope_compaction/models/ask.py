@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import inspect
 import logging
 import math
@@ -114,9 +115,10 @@ async def ask(
 async def _question_type() -> Callable[[Question], Any]:
     """Import AgentScope's question types off the event loop: the first time costs a second."""
     classifier = await asyncio.to_thread(_import_classifier)
+    criteria_of = functools.cache(classifier.BinaryCriteria)  # two wordings for all questions
 
     def binary(question: Question) -> Any:
-        criteria = classifier.BinaryCriteria(true=question.true, false=question.false)
+        criteria = criteria_of(true=question.true, false=question.false)
         return classifier.BinaryQuestion(instructions=question.instructions, criteria=criteria)
 
     return binary

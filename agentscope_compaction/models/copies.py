@@ -17,8 +17,6 @@ class Copies:
     """Hands out equal copies of one state, each to one request at a time."""
 
     def __init__(self, state: Observation) -> None:
-        self.made = 0
-        """Copies made so far."""
         self._state = state
         self._spare: list[Observation] = []
 
@@ -26,10 +24,9 @@ class Copies:
         """Return a copy nobody else holds."""
         if self._spare:
             return self._spare.pop()
-        self.made += 1
         return Observation(copy_json(self._state))
 
     def give_back(self, copy: Observation) -> None:
         """Keep a copy for the next request if its user left it as it was."""
-        if copy == self._state:
+        if copy is not self._state and copy == self._state:
             self._spare.append(copy)

@@ -70,6 +70,7 @@ class EmbeddedDecisionModel:
         self.name = MODEL_ID
         self.model = MODEL_ID
         self._lock = threading.Lock()
+        self._turn = threading.Lock()
         self._prepared: dict[int, tuple[weakref.ref[Any], Index]] = {}
 
     async def __call__(
@@ -111,7 +112,8 @@ class EmbeddedDecisionModel:
         # Imported here: it costs most of a second, and this runs off the event loop.
         from agentscope.classifier import BinaryAnswer, ClassifierResponse
 
-        explanations = self.explain(state, questions)
+        with self._turn:  # several busy threads would only keep the event loop from running
+            explanations = self.explain(state, questions)
         return ClassifierResponse(
             model=MODEL_ID,
             content={
