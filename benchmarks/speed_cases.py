@@ -163,7 +163,8 @@ async def hook(calls: int, evidence: int) -> dict[str, Any]:
     from agentscope.agent import Agent
     from agentscope.message import Msg
 
-    from agentscope_compaction.agents.driver import Driver, Settings
+    from agentscope_compaction.agents.driver import Driver
+    from agentscope_compaction.agents.settings import Settings
     from agentscope_compaction.testing.chat import ScriptedChatModel
 
     agent = Agent(name="a", system_prompt="s", model=ScriptedChatModel([]))

@@ -161,3 +161,12 @@ def test_a_full_disk_is_one_line(history: Path, environment: dict[str, str]) -> 
         )
     assert ended.returncode == 1
     assert ended.stderr.count(b"\n") == 1 and b"No space left" in ended.stderr
+
+
+def test_html_writes_a_report(history: Path, tmp_path: Path) -> None:
+    """``--html`` writes one page that names every call, and replaces nothing unasked."""
+    report = tmp_path / "report.html"
+    assert main(["propose", str(history), *GOAL, "--html", str(report)]) == 0
+    page = report.read_text(encoding="utf-8")
+    assert page.startswith("<!DOCTYPE html>") or page.startswith("<!doctype html>")
+    assert main(["propose", str(history), *GOAL, "--html", str(report)]) == 2
