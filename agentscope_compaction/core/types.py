@@ -16,6 +16,7 @@ from pydantic import (
     field_validator,
 )
 
+from agentscope_compaction.core.jsontext import copy_json
 from agentscope_compaction.core.options import CompactionOptions
 
 __all__ = [
@@ -108,7 +109,7 @@ class CompactionRequest(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    messages: list[JSONObject]
+    messages: list[JSONObject] = Field(repr=False)
     """The history, oldest first; never modified."""
     goal: _Text
     """What the agent does next; not blank."""
@@ -179,13 +180,13 @@ class CompactionProposal(BaseModel):
 
     schema_version: int = 1
     """Version of this wire form."""
-    messages: list[JSONObject]
+    messages: list[JSONObject] = Field(repr=False)
     """The suggested snapshot, a deep copy; equal to the input where nothing was done."""
     changed: bool
     """Whether ``messages`` differs from the input."""
     reason: ProposalReason
     """The outcome as a whole."""
-    decisions: list[CallDecision]
+    decisions: list[CallDecision] = Field(repr=False)
     """One per recognised pair, in history order."""
     stats: JSONObject
     """Sizes, counts, usage and time; see ``docs/``."""
@@ -211,3 +212,14 @@ class CompactionProposal(BaseModel):
         render: Callable[[CompactionProposal, CompactionRequest | None], str]
         render = import_module(_REPORT).to_html
         return render(self, request)
+
+    def model_dump(self, **options: Any) -> dict[str, Any]:
+        """Return the wire form with ``mode="json"``; see ``pydantic.BaseModel.model_dump``.
+
+        The messages are JSON already and are copied as they are: pydantic itself gives up on
+        values nested more than about 250 deep, which histories may be.
+        """
+        dumped = BaseModel.model_dump(self.model_copy(update={"messages": []}), **options)
+        if "messages" in dumped:
+            dumped["messages"] = copy_json(self.messages)
+        return dumped

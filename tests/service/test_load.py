@@ -166,14 +166,14 @@ def test_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_import_does_not_load_fastapi() -> None:
     """The package and its service module start without FastAPI."""
     code = (
-        "import sys, agentscope_compaction.service, agentscope_compaction.service_command\n"
+        "import sys, agentscope_compaction.service, agentscope_compaction.cli.serve\n"
         "sys.exit(any(n in sys.modules for n in ('fastapi', 'uvicorn')))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def _command(*options: str, **env: str) -> subprocess.Popen[str]:
-    code = "from agentscope_compaction.service_command import serve_app; serve_app()"
+    code = "from agentscope_compaction.cli.serve import serve_app; serve_app()"
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("DECISION_", "TYPESAFE_"))}
     return subprocess.Popen(
         [sys.executable, "-c", code, *options],
@@ -212,6 +212,6 @@ def test_command_serves_and_ends(snapshot: dict[str, Any]) -> None:
 
 def test_command_without_its_token() -> None:
     """A token variable that is not set does not open the service to all."""
-    service_command = importlib.import_module("agentscope_compaction.service_command")
+    service_command = importlib.import_module("agentscope_compaction.cli.serve")
     with pytest.raises(ConfigurationError, match="NO_SUCH_TOKEN"):
         service_command.serve(token_env="NO_SUCH_TOKEN")
