@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from agentscope_compaction import CompactionProposal
+from agentscope_compaction.core.jsontext import MAX_DEPTH
 from agentscope_compaction.testing import ScriptedDecisionModel
 from tests.service.conftest import Start
 
@@ -63,7 +64,7 @@ def test_surrogate_in_call_id(start: Start, snapshot: dict[str, Any]) -> None:
 def test_deep_history(start: Start, snapshot: dict[str, Any]) -> None:
     """A field nested about as deep as a history may be comes back unchanged."""
     deep: Any = 1
-    for _ in range(190):
+    for _ in range(MAX_DEPTH - 10):
         deep = [deep]
     snapshot["messages"][0]["extra"] = deep
     body = start().post("/compact_context", json=snapshot).json()

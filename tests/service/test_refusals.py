@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from agentscope_compaction import ConfigurationError
+from agentscope_compaction.core.jsontext import MAX_DEPTH
 from agentscope_compaction.service import create_app
 from agentscope_compaction.testing import ScriptedDecisionModel
 from tests.service.conftest import Start, error_of
@@ -64,7 +65,7 @@ def test_invalid_snapshot_is_422(start: Start) -> None:
 def test_too_deep_is_422(start: Start, snapshot: dict[str, Any]) -> None:
     """A history nested deeper than any proposal can be is refused."""
     deep: Any = 1
-    for _ in range(300):
+    for _ in range(MAX_DEPTH + 1):
         deep = [deep]
     snapshot["messages"][0]["extra"] = deep
     response = start().post("/compact_context", json=snapshot)
