@@ -98,9 +98,8 @@ def _conversation(context: Context) -> list[JSONObject]:
 
 def order_unchanged(before: Context, after: Context) -> bool:
     """What is left stands in its old order, so that repeated errors are still recognised."""
-    place = {_key(block): n for n, block in enumerate(_blocks(before))}
-    places = [place[key] for key in map(_key, _blocks(after)) if key in place]
-    return places == sorted(places)
+    old = map(_key, _blocks(before))  # one pass over both: ids may occur more than once
+    return all(key in old for key in map(_key, _blocks(after)))
 
 
 def _key(block: JSONObject) -> tuple[str, str]:
