@@ -15,7 +15,7 @@ help: ## Say what each word does
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.run-ready ## Set up what is missing, then compact a real-looking session
-	@$(BIN)/python -m agentscope_compaction demo $(ARGS)
+	@$(BIN)/agentscope-compaction demo $(ARGS)
 
 test: $(VENV)/.dev-ready ## Set up what is missing, then run all tests (ARGS="-k name" for some)
 	$(BIN)/python -m pytest $(ARGS)

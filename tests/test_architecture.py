@@ -106,7 +106,7 @@ def test_arrows_of_the_core() -> None:
         & names
         for path in files("core")
     }
-    assert arrows["types"] == {"options"} and arrows["options"] == set()
+    assert arrows["types"] == {"options", "jsontext"} and arrows["options"] == set()
     assert {name for name, used in arrows.items() if "plan" in used} == {"conclude"}
     assert not [name for name, used in arrows.items() if "conclude" in used]
 

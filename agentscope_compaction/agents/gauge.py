@@ -36,6 +36,8 @@ class _Seen:
 class _Count:
     seen: list[_Seen] = field(default_factory=list)
     size: int = 0
+    shape: tuple[list[int], list[int]] | None = None
+    """Identities and numbers of blocks of all messages: equal means nothing to do."""
 
 
 class Gauge:
@@ -54,6 +56,10 @@ class Gauge:
 def _update(count: _Count, context: Sequence[Msg]) -> None:
     """Bring a count up to date: messages are known by identity and number of blocks."""
     seen = count.seen
+    shape = (list(map(id, context)), [len(message.content) for message in context])
+    if shape == count.shape:
+        return
+    count.shape = shape
     for index, message in enumerate(context):
         blocks = len(message.content)
         if index < len(seen) and seen[index].message == id(message):

@@ -23,8 +23,8 @@ __all__ = [
     "sized",
 ]
 
-MAX_DEPTH = 200
-"""Deepest nesting of a history; pydantic cannot write a proposal nested deeper than about 250."""
+MAX_DEPTH = 400
+"""Deepest nesting of a history; well within Python's stack, so never half done."""
 _CONTAINERS = (dict, list, tuple)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -51,18 +51,22 @@ def copy_json(value: Any, depth: int = MAX_DEPTH) -> Any:
     Raises:
         InvalidSnapshotError: Containers are nested too deeply.
     """
-    if not isinstance(value, _CONTAINERS):
-        return value
     if depth < 0:
         raise InvalidSnapshotError(f"messages are nested more than {MAX_DEPTH} deep")
+    # Plain loops: a comprehension would cost a second stack frame per level.
     if isinstance(value, dict):
         copied = dict(value)
         for key, item in value.items():
             if isinstance(item, _CONTAINERS):
                 copied[key] = copy_json(item, depth - 1)
         return copied
-    items = [copy_json(i, depth - 1) if isinstance(i, _CONTAINERS) else i for i in value]
-    return items if isinstance(value, list) else tuple(items)
+    if isinstance(value, list | tuple):
+        items = list(value)
+        for index, item in enumerate(value):
+            if isinstance(item, _CONTAINERS):
+                items[index] = copy_json(item, depth - 1)
+        return items if isinstance(value, list) else tuple(items)
+    return value
 
 
 def scrub_surrogates(text: str) -> str:

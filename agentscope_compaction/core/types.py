@@ -15,6 +15,7 @@ from pydantic import (
     field_validator,
 )
 
+from agentscope_compaction.core.jsontext import copy_json
 from agentscope_compaction.core.options import CompactionOptions
 
 __all__ = [
@@ -195,3 +196,14 @@ class CompactionProposal(BaseModel):
     """Where the archived original is; None when no archive was involved."""
     observation: Mapping[str, Any] = Field(default_factory=dict, exclude=True, repr=False)
     """What a decision model saw, without the outputs a local model reads; not on the wire."""
+
+    def model_dump(self, **options: Any) -> dict[str, Any]:
+        """Return the wire form with ``mode="json"``; see ``pydantic.BaseModel.model_dump``.
+
+        The messages are JSON already and are copied as they are: pydantic itself gives up on
+        values nested more than about 250 deep, which histories may be.
+        """
+        dumped = BaseModel.model_dump(self.model_copy(update={"messages": []}), **options)
+        if "messages" in dumped:
+            dumped["messages"] = copy_json(self.messages)
+        return dumped

@@ -51,7 +51,9 @@ def healthy(draw: st.DrawFn) -> list[JSON]:
         state = draw(st.sampled_from(["success"] * 5 + ["error"]))
         result = {"type": "tool_result", "id": f"c{n}", "name": name, "output": draw(OUTPUTS)}
         waiting.append({**result, "state": state, "metadata": {}})
-        while waiting and draw(st.booleans()):
+        while waiting:
+            if draw(st.booleans()):
+                break
             blocks.append(waiting.pop(draw(st.integers(0, len(waiting) - 1))))
     return draw(divided(blocks + waiting))
 

@@ -24,7 +24,7 @@ def seed(request: JSON, answers: dict[str, float]) -> list[tuple[str, str]]:
         for b, block in enumerate(message["content"]):
             if block["type"] in ("tool_call", "tool_result"):
                 places[block["id"]].append((m, b, block))
-    decisions = []
+    decisions: list[tuple[str, str]] = []
     for call_id, found in places.items():
         if [block["type"] for _, _, block in found] != ["tool_call", "tool_result"]:
             continue

@@ -192,7 +192,8 @@ def long_history(calls: int = 60) -> HistoryBuilder:
 
 async def test_stages_in_order() -> None:
     """A shrinking budget goes through the named stages; candidates stay visible in each."""
-    builder, stages = long_history(), []
+    builder = long_history()
+    stages: list[str] = []
     for budget in (*range(60_000, 4_000, -3_000), *range(4_000, 0, -250)):
         request = builder.request(
             tools=["Read"], max_state_tokens=budget, max_request_tokens=budget + 2_000
@@ -227,7 +228,7 @@ async def test_stages_in_order() -> None:
         {"max_state_tokens": 1, "max_request_tokens": 1},
     ],
 )
-async def test_absurd_budgets(options: dict[str, int]) -> None:
+async def test_absurd_budgets(options: dict[str, Any]) -> None:
     """A budget nothing fits into is one documented error, and nothing is asked."""
     model = ScriptedDecisionModel(0.0)
     request = history().request(**{"preserve_recent_messages": 0, **options})

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agentscope_compaction import compact_context
-from agentscope_compaction.core import batching, estimate, reduce, view
+from agentscope_compaction.core import estimate, reduce, view
 from agentscope_compaction.core.estimate import Measure
 from agentscope_compaction.testing import HistoryBuilder, ScriptedDecisionModel
 
@@ -33,7 +33,6 @@ def meter(monkeypatch: pytest.MonkeyPatch) -> Meter:
     counting = Meter()
     for module in (view, reduce):
         monkeypatch.setattr(module, "measure", counting)
-    assert batching.PER_REQUEST == estimate.PER_REQUEST
     return counting
 
 
