@@ -25,14 +25,15 @@ _ALIKE = 2
 _SEPARATOR = "\n"
 
 _WORTH: dict[str, float] = {
-    "row": 8.0,
-    "error": 6.0,
+    "row": 5.0,
+    "error": 5.0,
     Kind.ID: 5.0,
     Kind.URL: 3.0,
     Kind.HASH: 3.0,
     Kind.PATH: 2.0,
     Kind.NUMBER: 2.0,
     "heading": 2.0,
+    "command": 2.0,
     "signature": 1.2,
     Kind.NAME: 0.8,
     "key": 0.4,
@@ -49,10 +50,12 @@ _SIGNATURE = re.compile(
     r"(?:(?:export|public|private|protected|static|async|abstract|pub|default) ){0,4}"
     r"(?:def|class|function|interface|type|enum|struct|fn|func|impl|trait|const|module)\s+[A-Za-z_]"
 )
+_COMMAND = re.compile(r"(?:[$>] )?(?:[A-Z_]{2,40}=\S{1,80} )*[a-z][\w./-]{1,60} (?:\S+ )*?--?[a-z]")
 _ROW = re.compile(r"\|.*\|\s*\Z|(?:[-*+] )?`[^`]{2,80}`\s*[:|=–—-]")
 _RULE = re.compile(r"[\s|:=+_*#-]*\Z")
 _KEY = re.compile(r'"([A-Za-z_][\w.-]{2,60})"\s*:')
 _PIECE = re.compile(r'[^\n"{}\[\]\\]{8,}')
+_CLAUSE = re.compile(r"[^:;.]{8,200}")
 _DIGITS = re.compile(r"\d+")
 
 
@@ -165,7 +168,12 @@ def _pieces(raw: str) -> Iterator[tuple[str, int]]:
         yield line, len(raw) - len(raw.lstrip())
         return
     for match in _PIECE.finditer(raw):
-        yield match.group().strip(" ,:"), match.start()
+        piece, start = match.group(), match.start()
+        if len(piece) <= _LINE_CHARS:
+            yield piece.strip(" ,:"), start
+            continue
+        for clause in _CLAUSE.finditer(piece):
+            yield clause.group().strip(" ,:"), start + clause.start()
 
 
 def _kind_of_line(line: str) -> str | None:
@@ -177,4 +185,6 @@ def _kind_of_line(line: str) -> str | None:
         return "heading"
     if _SIGNATURE.match(line):
         return "signature"
-    return "error" if _ERROR.search(line) else None
+    if _ERROR.search(line):
+        return "error"
+    return "command" if _COMMAND.match(line) else None

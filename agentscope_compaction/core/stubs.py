@@ -65,7 +65,7 @@ def stub_text(text: str, recovery: Recovery, options: CompactionOptions) -> str:
     facts = ""
     if recovery.holder is None:
         budget = min(int(len(omitted) * options.facts_ratio), options.facts_max_chars)
-        facts = select_facts(omitted, budget) if budget else ""
+        facts = select_facts(omitted, budget, known=f"{head}\n{tail}") if budget else ""
     return "\n".join(part for part in (head, note, facts, tail) if part)
 
 

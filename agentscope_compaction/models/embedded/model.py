@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from agentscope_compaction.core.types import Thresholds
-from agentscope_compaction.models.embedded import weights
 from agentscope_compaction.models.embedded.features import features_of
+from agentscope_compaction.models.embedded.fitted import FITTED
 from agentscope_compaction.models.embedded.history import Call
 from agentscope_compaction.models.embedded.index import Index, prepare
 from agentscope_compaction.models.embedded.structure import facts_of, verdict_of
+from agentscope_compaction.models.embedded.weights import Weights
 
 if TYPE_CHECKING:
     from agentscope.classifier import BinaryQuestion, ClassifierResponse
@@ -56,7 +57,13 @@ class EmbeddedDecisionModel:
     thresholds = Thresholds(0.5, 0.5)
     """Its own operating point."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, weights: Weights = FITTED) -> None:
+        """Make a model.
+
+        Args:
+            weights: Weights of the scorer; the shipped ones were fitted on published histories.
+        """
+        self._weights = weights
         self.name = MODEL_ID
         self.model = MODEL_ID
         self._lock = threading.Lock()
@@ -90,7 +97,10 @@ class EmbeddedDecisionModel:
         """
         index = self._index(state)
         judged: dict[str, Judgement] = {}
-        return {key: _explain(key, question, index, judged) for key, question in questions.items()}
+        return {
+            key: _explain(key, question, index, judged, self._weights)
+            for key, question in questions.items()
+        }
 
     def _respond(
         self, state: dict[str, Any] | str, questions: Mapping[str, BinaryQuestion]
@@ -127,7 +137,7 @@ class EmbeddedDecisionModel:
 
 
 def _explain(
-    key: str, question: object, index: Index, judged: dict[str, Judgement]
+    key: str, question: object, index: Index, judged: dict[str, Judgement], weights: Weights
 ) -> dict[str, Any]:
     which, _, call_id = key.partition("_")
     call = index.calls.get(call_id)
@@ -139,7 +149,7 @@ def _explain(
     if call is None or which not in ("call", "result") or kind != "binary":
         return {"probability": _DOUBT, "facts": ["unknown"], "contributions": {}}
     if call_id not in judged:
-        judged[call_id] = judge(call, index)
+        judged[call_id] = judge(call, index, weights)
     answer = judged[call_id]
     asks_result = which == "result"
     return {
@@ -149,7 +159,7 @@ def _explain(
     }
 
 
-def judge(call: Call, index: Index) -> Judgement:
+def judge(call: Call, index: Index, weights: Weights) -> Judgement:
     """Judge one call: the first deciding fact, else doubt without a context, else the scorer."""
     facts = facts_of(call, index)
     verdict = verdict_of(facts)
@@ -159,16 +169,16 @@ def judge(call: Call, index: Index) -> Judgement:
     if not index.has_context:
         return Judgement(_NO_CONTEXT, _NO_CONTEXT, ("no_context",), {}, {})
     values = features_of(call, index)
-    result, result_parts = _score(values, weights.RESULT)
-    keep_call, call_parts = _score(values, weights.CALL)
+    result, result_parts = _score(values, weights.result)
+    keep_call, call_parts = _score(values, weights.call)
     return Judgement(max(keep_call, result), result, names, call_parts, result_parts)
 
 
 def _score(
     values: Mapping[str, float], weight: Mapping[str, float]
 ) -> tuple[float, dict[str, float]]:
-    parts = {name: round(weight[name] * value, 4) for name, value in values.items()}
+    parts = {name: round(weight.get(name, 0.0) * value, 4) for name, value in values.items()}
     parts = {name: part for name, part in parts.items() if part}
-    parts["bias"] = weight["bias"]
+    parts["bias"] = weight.get("bias", 0.0)
     total = math.fsum(parts.values())
     return 1.0 / (1.0 + math.exp(-max(-30.0, min(30.0, total)))), parts
