@@ -82,6 +82,7 @@ def _where(recovery: Recovery) -> str:
 
 def _whole(text: str, cut: int) -> int:
     """Move a cut that would fall inside a surrogate pair before it."""
-    if 0 < cut < len(text) and "\ud800" <= text[cut - 1] <= "\udbff":
+    inside = 0 < cut < len(text)
+    if inside and "\ud800" <= text[cut - 1] <= "\udbff" and "\udc00" <= text[cut] <= "\udfff":
         return cut - 1
     return cut
