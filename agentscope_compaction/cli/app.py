@@ -27,7 +27,7 @@ _COMMANDS = {
     "demo": (f"{_PACKAGE}.cli.demo", "demo_app"),
     "archive": (f"{_PACKAGE}.archive_commands", "archive_app"),
     "serve": (f"{_PACKAGE}.serve_commands", "serve_app"),
-    "calibrate": (f"{_PACKAGE}.calibrate_commands", "calibrate_app"),
+    "calibrate": (f"{_PACKAGE}.calibrate_command", "calibrate_app"),
 }
 """Command to (module, Typer application). A module that is not there has no command."""
 
