@@ -57,22 +57,27 @@ class Suggestion:
 
 
 def curve(cuts: Sequence[JudgedCut], points: int = 10, seed: int = 0) -> list[Point]:
-    """Measure result thresholds spread over the answers, from keeping all to cutting all.
+    """Measure result thresholds from keeping all to cutting all, at even steps of savings.
 
     Args:
         cuts: Judged cuts.
-        points: How many thresholds, about.
+        points: How many thresholds, at most.
         seed: Of the bootstrap.
     """
-    grid = _grid([call.answer.keep_result for cut in cuts for call in cut.calls])
-    chosen = _spread(grid, points)
     found = []
-    for threshold in chosen:
+    for threshold in _grid([call.answer.keep_result for cut in cuts for call in cut.calls]):
         by_history = _by_history(cuts, Thresholds(0.0, threshold))
         total = _sum(by_history.values())
-        interval = _interval(by_history, seed)
-        found.append(Point(threshold, _share(total.freed, total.chars), _loss(total), interval))
-    return found
+        found.append((threshold, _share(total.freed, total.chars), by_history))
+    most = found[-1][1]
+    wanted = [most * n / max(1, points - 1) for n in range(points)]
+    chosen = {min(range(len(found)), key=lambda n: abs(found[n][1] - w)) for w in wanted}
+    return [_point(*found[n], seed) for n in sorted(chosen)]
+
+
+def _point(threshold: float, saved: float, by_history: Mapping[str, Outcome], seed: int) -> Point:
+    loss = _loss(_sum(by_history.values()))
+    return Point(threshold, saved, loss, _interval(by_history, seed))
 
 
 def suggest(cuts: Sequence[JudgedCut], loss: float, seed: int = 0) -> Suggestion:
