@@ -31,6 +31,8 @@ class History:
     name: str
     messages: list[JSON]
     blocks: list[Block]
+    sizes: list[int]
+    """Tokens of each block."""
     calls: list[tuple[int, int]]
     uses: list[tuple[int, Use, tuple[int, ...]]]
     """(block that uses it, string, blocks that hold it) of strings only outputs held."""
@@ -38,7 +40,7 @@ class History:
     @property
     def tokens(self) -> int:
         """Size of the whole history."""
-        return count_tokens(self.messages)
+        return sum(self.sizes)
 
 
 def count_tokens(messages: Sequence[JSON]) -> int:
@@ -58,7 +60,8 @@ def _tokens(text: str) -> int:
 def read_history(name: str, messages: list[JSON]) -> History:
     """Flatten a history and find its model calls and later uses."""
     blocks = [Block(mi, m["role"], b) for mi, m in enumerate(messages) for b in m["content"]]
-    return History(name, messages, blocks, list(_calls(blocks)), list(_uses(blocks)))
+    sizes = [count_tokens([{"content": [block.content]}]) for block in blocks]
+    return History(name, messages, blocks, sizes, list(_calls(blocks)), list(_uses(blocks)))
 
 
 def _calls(blocks: Sequence[Block]) -> Iterator[tuple[int, int]]:
@@ -107,11 +110,10 @@ class State:
 
     def tokens_of(self, place: int) -> int:
         """Tokens of one block as it stands now."""
-        block = self.history.blocks[place].content
         if place not in self.edits:
-            return count_tokens([{"content": [block]}])
-        text = self.edits[place]
-        return 0 if text is None else _tokens(text) + _tokens(str(block.get("name", "")))
+            return self.history.sizes[place]
+        text, name = self.edits[place], str(self.history.blocks[place].content.get("name", ""))
+        return 0 if text is None else _tokens(text) + _tokens(name)
 
     def tokens(self) -> int:
         """Tokens of the whole context."""
