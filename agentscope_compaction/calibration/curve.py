@@ -134,6 +134,9 @@ def _choose(cuts: Sequence[JudgedCut], loss: float) -> Thresholds:
 
     result = _largest(_grid([answer.keep_result for answer in answers]), result_loss, loss)
 
+    if all(need.only_outputs for cut in cuts for need in cut.needs):
+        return Thresholds(0.0, result)  # nothing says what a removed input would lose
+
     def call_loss(threshold: float) -> float:
         total = _pooled(cuts, Thresholds(threshold, result))
         return max(_loss(total), _share(total.all_lost, total.all_strings))
