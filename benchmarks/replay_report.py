@@ -152,7 +152,8 @@ def _history_table(
 
 def _memory_table(found: Mapping[str, Figures], prices: Prices) -> list[str]:
     rows = [
-        "A scripted model that is not local; its answer to one call never changes.",
+        "A scripted model that is not local; its answer to one call never changes. The memory's "
+        "key holds the goal, so it saves within one user message and not across them.",
         "",
         "| | passes | questions | per 100 model calls | judge tokens | judge cost |",
         "|---|--:|--:|--:|--:|--:|",

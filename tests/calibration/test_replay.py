@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from agentscope_compaction.models.embedded import EmbeddedDecisionModel
-from agentscope_compaction.testing import HistoryBuilder
+from agentscope_compaction.core.options import CompactionOptions
+from agentscope_compaction.testing import HistoryBuilder, ScriptedDecisionModel
 from benchmarks.replay import Prices, replay
 from benchmarks.replay_bars import bar_panels
 from benchmarks.replay_history import History, State, count_tokens, read_history
@@ -56,7 +56,9 @@ async def test_ours_edits_only_what_it_proposed() -> None:
     """Our policy runs on the flat history: results get stubs, and the newest calls stay."""
     told = history()
     state = State(told, seen=len(told.blocks))
-    await Ours(EmbeddedDecisionModel()).step(state, told.tokens)
+    model = ScriptedDecisionModel({"call": 1.0, "result": 0.0}, local=True)
+    options = CompactionOptions.for_agents(require_signal=False)
+    await Ours(model, options).step(state, told.tokens)
     assert state.passes == 1
     assert state.edits
     assert max(state.edits) < state.results()[-8]
