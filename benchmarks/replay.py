@@ -19,7 +19,7 @@ from pathlib import Path
 from agentscope_compaction.core.options import CompactionOptions
 from agentscope_compaction.core.types import Thresholds
 from agentscope_compaction.models.embedded import EmbeddedDecisionModel
-from benchmarks.histories import shared_folder
+from benchmarks.kit.histories import shared_folder
 from benchmarks.replay_history import History, State, read_history
 from benchmarks.replay_policies import Keep, MaskBatches, MaskSteps, Ours, Policy
 
