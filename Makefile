@@ -15,7 +15,7 @@ help: ## Say what each word does
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.run-ready ## Set up what is missing, then compact a real-looking session
-	@$(BIN)/python -m agentscope_compaction demo $(ARGS)
+	@$(BIN)/agentscope-compaction demo $(ARGS)
 
 test: $(VENV)/.dev-ready ## Set up what is missing, then run all tests (ARGS="-k name" for some)
 	$(BIN)/python -m pytest $(ARGS)
@@ -32,7 +32,8 @@ typecheck: $(VENV)/.dev-ready ## Check types, strictly
 	$(BIN)/mypy
 
 bench: $(VENV)/.dev-ready ## Run every benchmark
-	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+	@for script in benchmarks/[a-z]*.py; do name=$$(basename $$script .py); echo "== $$name"; \
+		$(BIN)/python -m benchmarks.$$name || exit 1; done
 
 build: $(VENV)/.dev-ready ## Build sdist and wheel into dist/
 	$(BIN)/python -m build --outdir dist .

@@ -9,34 +9,31 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 from weakref import WeakSet
 
 from agentscope_compaction.agents import accepting
 from agentscope_compaction.agents.announce import describe, event_of, log_event, span
-from agentscope_compaction.agents.limits import (
-    finished_from,
-    oldest_only,
-    unremovable,
-    untouchable,
-)
 from agentscope_compaction.agents.notes import Notes
+from agentscope_compaction.agents.proposing import (
+    Counter,
+    Judge,
+    add_cache_figures,
+    subject_of,
+    with_sources,
+)
 from agentscope_compaction.agents.recall import recall_tool
-from agentscope_compaction.agents.reviewers import break_even_calls
-from agentscope_compaction.agents.snapshot import counter_for, dump, goal_of
 from agentscope_compaction.archive import Archive, Outcome, OutcomeKind, SqlArchive
 from agentscope_compaction.calibration.profile import with_profile
-from agentscope_compaction.compact import embedded, own_copy, propose
+from agentscope_compaction.compact import embedded
 from agentscope_compaction.core.options import CompactionOptions
 from agentscope_compaction.core.types import CompactionProposal, JSONObject, Thresholds
 from agentscope_compaction.errors import (
     ArchiveError,
     ConfigurationError,
-    ObservationBudgetError,
     StaleProposalError,
 )
 from agentscope_compaction.memory import AnswerMemory
-from agentscope_compaction.models.ask import is_local
 from agentscope_compaction.models.seam import DecisionModel
 from agentscope_compaction.redaction import redact_secrets
 
@@ -48,13 +45,6 @@ if TYPE_CHECKING:
 __all__ = ["Compactor"]
 
 _log = logging.getLogger("agentscope_compaction")
-_FEWER = (400, 200, 100, 50, 20)
-"""How many of the oldest calls are asked about when the view cannot hold all."""
-_NO_BUDGET = 1_000_000_000
-"""View budget of a local model, to which nothing is sent."""
-_SESSION = "messages"
-
-Counter = Callable[[list[JSONObject]], int]
 
 
 class Compactor:
@@ -143,77 +133,28 @@ class Compactor:
             ArchiveError: The original could not be archived; nothing is proposed.
             CompactionError: As :func:`agentscope_compaction.compact_context`.
         """
-        agent = None if _is_messages(agent_or_messages) else cast("Agent", agent_or_messages)
-        messages = _as_json(agent_or_messages) if agent is None else dump(agent.state.context)
-        session = session_id or (agent.state.session_id if agent else _SESSION)
-        finished = len(messages)
-        protected = list(protected_call_ids)
-        if agent is not None:
-            finished = finished_from(messages, agent.state.reply_id, reply_over)
-            protected += untouchable(messages, finished)
-        chosen = self._options_for(options or self.options, target_tokens)
-        goal = goal or self.goal or (goal_of(agent.state) if agent else None)
-        request = own_copy(
-            {
-                "messages": messages,
-                "goal": goal or "",
-                "eligible_tool_names": list(self.eligible_tool_names),
-                "protected_message_ids": list(protected_message_ids),
-                "protected_call_ids": protected,
-                "options": chosen,
-            }
+        subject = subject_of(agent_or_messages, session_id, reply_over)
+        judge = Judge(self.decision_model, self._redact, self._memory)
+        chosen = judge.options(options or self.options, target_tokens)
+        request = subject.request(
+            goal or self.goal or subject.goal,
+            chosen,
+            self.eligible_tool_names,
+            protected_message_ids,
+            protected_call_ids,
         )
         meta = {"goal": request.goal, "options": chosen.model_dump(mode="json")}
-        with span("propose", session) as opened:
-            ref = await self.archive.save(session, request.messages, meta=meta)
-            refs = {call: ref for call in _call_ids(request.messages)}
-            request = request.model_copy(update={"source_refs": refs})
-            counter = self._token_counter
-            if counter is None and agent is not None:
-                counter = await counter_for(agent, request.messages)
-            proposal = await self._judge(request, counter, finished)
-            proposal = proposal.model_copy(update={"archive_ref": str(ref)})
-            _add_cache_figures(proposal, counter)
+        with span("propose", subject.session_id) as opened:
+            ref = await self.archive.save(subject.session_id, request.messages, meta=meta)
+            counter = self._token_counter or await subject.counter(request.messages)
+            judged = await judge.judge(with_sources(request, ref), counter, subject.finished)
+            proposal = judged.model_copy(update={"archive_ref": str(ref)})
+            add_cache_figures(proposal, counter)
             if proposal.changed:
                 await self.archive.record(ref, proposal, Outcome(OutcomeKind.PROPOSED))
             describe(opened, event_of(proposal))
         log_event("proposed", event_of(proposal))
         return proposal
-
-    def _options_for(
-        self, options: CompactionOptions, target_tokens: int | None
-    ) -> CompactionOptions:
-        changes: dict[str, Any] = {}
-        if target_tokens is not None:
-            changes["target_tokens"] = target_tokens
-        if is_local(self.decision_model):
-            changes |= {"max_state_tokens": _NO_BUDGET, "max_request_tokens": _NO_BUDGET}
-        return CompactionOptions.model_validate({**dict(options), **changes})
-
-    async def _judge(
-        self, request: Any, counter: Counter | None, finished: int
-    ) -> CompactionProposal:
-        """Ask about all candidates, or about fewer of the oldest if the view cannot hold all."""
-        tools = frozenset(request.eligible_tool_names)
-        for limit in (None, *_FEWER):
-            asked = request
-            if limit is not None:
-                spared = oldest_only(request.messages, limit, tools)
-                ids = [*request.protected_call_ids, *spared]
-                asked = request.model_copy(update={"protected_call_ids": ids})
-            try:
-                return await propose(
-                    asked,
-                    self.decision_model,
-                    counter=counter,
-                    redact=self._redact,
-                    unremovable=lambda pair: unremovable(request.messages, pair, finished),
-                    memory=self._memory,
-                )
-            except ObservationBudgetError:
-                if limit == _FEWER[-1]:
-                    raise
-        raise AssertionError("unreachable")  # pragma: no cover
 
     async def accept(
         self,
@@ -247,8 +188,9 @@ class Compactor:
                     self.archive, agent, proposal, calls, reply_over=reply_over
                 )
             except StaleProposalError as exc:
-                Notes(agent.state).clear_pending(proposal.proposal_id)
+                _forget(agent, proposal)
                 await self._record(proposal, OutcomeKind.STALE, (), decided_by, str(exc))
+                log_event("stale", event_of(proposal))
                 raise
             event = {**event_of(proposal), "carried_out": len(done)}
             describe(opened, event)
@@ -256,8 +198,7 @@ class Compactor:
             kind = OutcomeKind.PARTLY if partly else OutcomeKind.ACCEPTED
             await self._record(proposal, kind, done, decided_by, None)
             log_event("accepted", event)
-        if getattr(agent, "pending_proposal", None) is not None:
-            agent.pending_proposal = None  # type: ignore[attr-defined]
+        _forget(agent, proposal)
         return done
 
     async def reject(
@@ -271,9 +212,7 @@ class Compactor:
         """Record that a proposal was rejected; the context is left alone."""
         with span("reject", agent.state.session_id) as opened:
             describe(opened, event_of(proposal))
-            Notes(agent.state).clear_pending(proposal.proposal_id)
-            if getattr(agent, "pending_proposal", None) is not None:
-                agent.pending_proposal = None  # type: ignore[attr-defined]
+            _forget(agent, proposal)
             await self._record(proposal, OutcomeKind.REJECTED, (), decided_by, reason)
         log_event("rejected", event_of(proposal))
 
@@ -323,6 +262,8 @@ class Compactor:
 
     async def _on_recall(self, ref: str, call_id: str) -> None:
         """Count a recall: the agent needed what was cut, an observed false drop."""
+        with span("recall", "") as opened:
+            describe(opened, {"archive_ref": ref})
         log_event("recalled", {"archive_ref": ref})
         try:
             proposal = await accepting.newest_proposal(self.archive, ref)
@@ -348,30 +289,9 @@ class Compactor:
             _log.warning("the outcome %s was not recorded: %s", kind.value, exc)
 
 
-def _is_messages(value: object) -> bool:
-    return isinstance(value, Sequence)
-
-
-def _as_json(messages: object) -> list[JSONObject]:
-    return [
-        message if isinstance(message, dict) else message.model_dump(mode="json")
-        for message in cast(Sequence[Any], messages)
-    ]
-
-
-def _call_ids(messages: Sequence[JSONObject]) -> set[str]:
-    blocks = (block for message in messages for block in message["content"])
-    ids = {block.get("id") for block in blocks if block.get("type") == "tool_call"}
-    return {call for call in ids if isinstance(call, str)}
-
-
-def _add_cache_figures(proposal: CompactionProposal, counter: Counter | None) -> None:
-    """Say what the edits cost a provider's prompt cache."""
-    if not proposal.changed:
-        return
-    from agentscope_compaction.tokens import default_counter
-
-    count = counter or default_counter()
-    first = proposal.stats["first_changed"]
-    proposal.stats["reread_tokens"] = count(proposal.messages[first:])
-    proposal.stats["break_even_calls"] = break_even_calls(proposal.stats)
+def _forget(agent: Agent, proposal: CompactionProposal) -> None:
+    """Let a proposal wait no longer; another one that waits is left alone."""
+    Notes(agent.state).clear_pending(proposal.proposal_id)
+    waiting = getattr(agent, "pending_proposal", None)
+    if waiting is not None and waiting.proposal_id == proposal.proposal_id:
+        agent.pending_proposal = None  # type: ignore[attr-defined]

@@ -15,12 +15,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
 
-from benchmarks.answers import answers_section, public_path
-from benchmarks.curves import Curve, at, interval
 from benchmarks.fit_embedded import folds
-from benchmarks.histories import Sample, load
-from benchmarks.picture import line_chart
-from benchmarks.strategies import OURS, RECENCY, ask, strategies
+from benchmarks.kit.answers import answers_section, public_path
+from benchmarks.kit.curves import Curve, at, interval
+from benchmarks.kit.histories import Sample, load
+from benchmarks.kit.picture import line_chart
+from benchmarks.kit.strategies import OURS, RECENCY, ask, strategies
 
 LEVELS = (0.2, 0.3, 0.4)
 SEED = 20261202
@@ -157,7 +157,8 @@ def main() -> None:
     options = arguments.parse_args()
     samples = load(("merged", "split"))
     if not samples:
-        raise SystemExit("no labelled histories found; see benchmarks/histories.py")
+        print("no labelled histories found; see benchmarks/kit/histories.py")
+        return
     text, drawing = report(samples, options.date)
     print(text)
     if options.out:

@@ -113,7 +113,8 @@ def _chosen(
         raise ConfigurationError("calls must be a collection of ids")
     chosen: set[str] = set()
     for name in calls:
-        named = {d.id for d in proposal.decisions if name in (d.id, d.call_id)}
+        named = {d.id for d in proposal.decisions if name == d.id}  # a call id may read "t3" too
+        named = named or {d.id for d in proposal.decisions if name == d.call_id}
         if not named:
             raise ConfigurationError(f"the proposal has no call {name!r}")
         chosen |= named

@@ -53,7 +53,7 @@ def align(
         found = _find(message, live, at, tolerance)
         spots = None
         if found is not None:
-            grows = mi == len(snapshot) - 1 or tolerance.by_identity
+            grows = mi == len(snapshot) - 1
             spots = _align_blocks(mi, message, live[found], tolerance, grows=grows)
         if found is not None and spots is not None:
             messages[mi] = found
@@ -83,6 +83,8 @@ def _align_blocks(
     mi: int, message: JSONObject, live: JSONObject, tolerance: Tolerance, *, grows: bool
 ) -> dict[int, int] | None:
     """Place each block; None when they do not fit."""
+    if tolerance.by_identity:
+        return _by_identity(message, live)
     places: dict[int, int] = {}
     content, at = live["content"], 0
     for bi, block in enumerate(message["content"]):
@@ -95,11 +97,24 @@ def _align_blocks(
     return places if grows or at == len(content) else None
 
 
+def _by_identity(message: JSONObject, live: JSONObject) -> dict[int, int]:
+    """Place the blocks that are still there; others may be gone, or new ones between them."""
+    where: dict[tuple[object, object], list[int]] = {}
+    for place, block in enumerate(live["content"]):
+        where.setdefault((block.get("type"), block.get("id")), []).append(place)
+    places: dict[int, int] = {}
+    at = 0
+    for bi, block in enumerate(message["content"]):
+        known = where.get((block.get("type"), block.get("id")), ())
+        found = next((place for place in known if place >= at), None)
+        if found is not None:
+            places[bi], at = found, found + 1
+    return places
+
+
 def _same(spot: Spot, block: JSONObject, live: JSONObject, tolerance: Tolerance) -> bool:
     if block == live or tolerance.edited.get(spot) == live:
         return True
-    if tolerance.by_identity:
-        return all(block.get(key) == live.get(key) for key in ("type", "id"))
     if spot in tolerance.open_calls:
         still = {key: value for key, value in block.items() if key not in _MOVING}
         return all(live.get(key) == value for key, value in still.items())

@@ -9,10 +9,11 @@ from contextlib import contextmanager
 from typing import Any
 
 from opentelemetry import trace
+from opentelemetry.trace import Status, StatusCode
 
 from agentscope_compaction.core.types import Action, CompactionProposal
 
-__all__ = ["event_of", "log_event", "span"]
+__all__ = ["describe", "event_of", "log_event", "span"]
 
 _log = logging.getLogger("agentscope_compaction")
 _COUNTED = (
@@ -53,9 +54,17 @@ def log_event(name: str, event: dict[str, Any]) -> None:
 def span(name: str, session_id: str) -> Iterator[trace.Span]:
     """Open one OpenTelemetry span; does nothing without a tracer provider."""
     tracer = trace.get_tracer("agentscope_compaction")
-    with tracer.start_as_current_span(f"compaction {name}") as opened:
-        opened.set_attribute("gen_ai.conversation.id", session_id)
-        yield opened
+    with tracer.start_as_current_span(
+        f"compaction {name}", record_exception=False, set_status_on_exception=False
+    ) as opened:
+        if session_id:
+            opened.set_attribute("gen_ai.conversation.id", session_id)
+        try:
+            yield opened
+        except Exception as exc:  # by type only: messages and tracebacks may quote content
+            opened.set_attribute("error.type", type(exc).__name__)
+            opened.set_status(Status(StatusCode.ERROR, type(exc).__name__))
+            raise
 
 
 def describe(opened: trace.Span, event: dict[str, Any]) -> None:

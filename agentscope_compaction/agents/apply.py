@@ -109,7 +109,7 @@ def restore_edits(
     for key, edit in edits.items():
         if edit.text is None:
             spots = {edit.pair.call_at, edit.pair.result_at}
-            missing = {s for s in spots if s not in placed.blocks and _has_home(s, placed, edits)}
+            missing = {s for s in spots if s not in placed.blocks and _has_home(s, placed)}
             if missing == spots:
                 back |= spots
                 done.append(key)
@@ -119,7 +119,7 @@ def restore_edits(
                 done.append(key)
     if done:
         grown = _with_back(live, snapshot, placed, replaced, back)
-        check(live.json, dump(grown), shrinking=False) if not back else None
+        check(dump(grown), live.json, shrinking=False)  # undoing is accepting, seen backwards
         state.context = grown
     return Change(tuple(done))
 
@@ -184,12 +184,9 @@ def _swap(
     state.context = context
 
 
-def _has_home(spot: Spot, placed: Alignment, edits: _Edits) -> bool:
-    """Whether a removed block can return: its message is there, or was removed whole by us."""
-    if spot[0] in placed.messages:
-        return True
-    neighbours = [mi for mi in placed.messages if mi < spot[0]]
-    return bool(neighbours)
+def _has_home(spot: Spot, placed: Alignment) -> bool:
+    """Whether a removed block can return: its message is there, or one that stood before it."""
+    return any(mi <= spot[0] for mi in placed.messages)
 
 
 def _with_back(

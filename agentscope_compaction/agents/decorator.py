@@ -7,21 +7,26 @@ alone.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Collection
+import logging
+from collections.abc import AsyncGenerator, Collection
 from typing import Any, ClassVar, TypeVar, overload
 
 from agentscope.agent import Agent
 from agentscope.event import CustomEvent, ReplyStartEvent
 
-from agentscope_compaction.agents.driver import Driver, Settings
+from agentscope_compaction.agents.driver import Driver
 from agentscope_compaction.agents.hook import EVENT
+from agentscope_compaction.agents.notes import Notes
 from agentscope_compaction.agents.recall import RECALL_TOOL
-from agentscope_compaction.agents.reviewers import Review, Verdict
+from agentscope_compaction.agents.reviewers import Review
+from agentscope_compaction.agents.settings import Settings
 from agentscope_compaction.compactor import Compactor
 from agentscope_compaction.core.types import CompactionProposal
 from agentscope_compaction.errors import ConfigurationError
 
 __all__ = ["CompactionMixin", "with_compaction"]
+
+_log = logging.getLogger("agentscope_compaction")
 
 AnyAgent = TypeVar("AnyAgent", bound=Agent)
 
@@ -77,7 +82,11 @@ class CompactionMixin(Agent):
     async def reply(self, inputs: Any = None, *args: Any, **kwargs: Any) -> Any:
         """Look, then reply as the undecorated agent."""
         await self._before_reply(inputs)
-        return await super().reply(inputs, *args, **kwargs)
+        try:
+            return await super().reply(inputs, *args, **kwargs)
+        finally:
+            if self.compaction_driver is not None:
+                self.compaction_driver.events(self)  # nobody listens; not for a later stream
 
     async def reply_stream(
         self, inputs: Any = None, *args: Any, **kwargs: Any
@@ -111,18 +120,19 @@ class CompactionMixin(Agent):
             await self._offer_recall()
 
     async def _offer_recall(self) -> None:
-        """Add the recall tool once something was cut."""
-        from agentscope_compaction.agents.notes import Notes
-
-        if Notes(self.state).accepted and await self.toolkit.get_tool(RECALL_TOOL) is None:
-            await self.toolkit.add_tool(self._compactor.recall_tool())
+        """Add the recall tool once something was cut; a toolkit that refuses it only warns."""
+        try:
+            if Notes(self.state).accepted and await self.toolkit.get_tool(RECALL_TOOL) is None:
+                await self.toolkit.add_tool(self._compactor.recall_tool())
+        except Exception as exc:
+            _log.warning("the recall tool could not be added: %s", type(exc).__name__)
 
 
 class _WithCompaction:
     """The decorator :func:`with_compaction` returns."""
 
-    def __init__(self, driver_for: Callable[[type[Agent]], Driver]) -> None:
-        self._driver_for = driver_for
+    def __init__(self, driver: Driver) -> None:
+        self._driver = driver
 
     @overload
     def __call__(self, target: type[AnyAgent]) -> type[AnyAgent]: ...
@@ -141,7 +151,7 @@ class _WithCompaction:
         bases = (cls,) if issubclass(cls, CompactionMixin) else (CompactionMixin, cls)
         names = ("__module__", "__qualname__", "__doc__")
         body = {name: getattr(cls, name) for name in names}
-        return type(cls.__name__, bases, {**body, "compaction_driver": self._driver_for(cls)})
+        return type(cls.__name__, bases, {**body, "compaction_driver": self._driver})
 
 
 def with_compaction(
@@ -165,41 +175,30 @@ def with_compaction(
 
     Args:
         compactor: Decision model, archive and options.
-        review: As for :class:`CompactionMiddleware`; likewise the other keywords.
-        trigger_ratio: Share of ``model.context_size`` above which a proposal is made.
-        trigger_tokens: That size in tokens; instead of the ratio.
-        target_ratio: Share of ``model.context_size`` at which compaction stops.
-        target_tokens: That size in tokens; instead of the ratio.
-        min_growth_ratio: Growth since the last judging before the next.
-        before_reply: Whether to look before each reply.
-        during_reply: Whether to look before each model call of a reply.
-        goal: What the agent does next; None = its open tasks and the newest user message.
+        review: As for :class:`CompactionMiddleware`, and so are the other keywords.
+        trigger_ratio: See there.
+        trigger_tokens: See there.
+        target_ratio: See there.
+        target_tokens: See there.
+        min_growth_ratio: See there.
+        before_reply: See there.
+        during_reply: See there.
+        goal: See there.
 
     Raises:
         ConfigurationError: A number is out of bounds.
         TypeError: The decorated object is no AgentScope ``Agent`` (``A2AAgent`` and
             ``RealtimeAgent`` are not, and keep no context here).
     """
-
-    def driver_for(cls: type[Agent]) -> Driver:
-        own = _own_review if callable(getattr(cls, "review_compaction", None)) else None
-        settings = Settings(
-            review=review or own,
-            trigger_ratio=trigger_ratio,
-            trigger_tokens=trigger_tokens,
-            target_ratio=target_ratio,
-            target_tokens=target_tokens,
-            min_growth_ratio=min_growth_ratio,
-            before_reply=before_reply,
-            during_reply=during_reply,
-            goal=goal,
-        )
-        return Driver(compactor, settings)
-
-    driver_for(Agent)  # a bad number is reported where it was written
-    return _WithCompaction(driver_for)
-
-
-def _own_review(agent: Any, proposal: CompactionProposal) -> Verdict:
-    verdict: Verdict = agent.review_compaction(proposal)
-    return verdict
+    settings = Settings(
+        review=review,
+        trigger_ratio=trigger_ratio,
+        trigger_tokens=trigger_tokens,
+        target_ratio=target_ratio,
+        target_tokens=target_tokens,
+        min_growth_ratio=min_growth_ratio,
+        before_reply=before_reply,
+        during_reply=during_reply,
+        goal=goal,
+    )
+    return _WithCompaction(Driver(compactor, settings))

@@ -1,90 +1,82 @@
-"""How large a context is, cheaply: what was counted once is not counted again.
+"""How large a context is, cheaply: what was counted once and is still there is not counted again.
 
-A context grows at its end. Counting anew costs time in its whole length, so the count of every
-message is kept with the number of its blocks, and only what was added is counted. Only ids and
-numbers are held, beside a weak reference to the agent.
+A context grows at its end. Each message's blocks are remembered beside their size; blocks that are
+the very same objects need no look, so a context that was seen costs a comparison of identities.
+Hosts replace blocks in place (``agent/_agent.py`` does so with images): a message with a replaced
+block is counted anew. What is remembered goes with the agent.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from operator import is_
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 if TYPE_CHECKING:
     from agentscope.agent import Agent
-    from agentscope.message import Msg
 
 __all__ = ["Gauge"]
 
 _DATA_BYTES = 8_000
 """AgentScope's flat 2,000 tokens per data block, in bytes (``model/_base.py``)."""
+_PARTS = ("text", "thinking", "hint", "input", "output")
 
 
 @dataclass(slots=True)
-class _Seen:
-    """One message as last counted."""
+class _Counted:
+    """The blocks of one message as last counted, and their bytes."""
 
-    message: int
-    blocks: int
+    blocks: list[Any]
     size: int
 
 
-@dataclass(slots=True)
-class _Count:
-    seen: list[_Seen] = field(default_factory=list)
-    size: int = 0
-
-
 class Gauge:
-    """Counts contexts of many agents by AgentScope's rule, incrementally."""
+    """Counts the contexts of any number of agents."""
 
     def __init__(self) -> None:
-        self._counts: WeakKeyDictionary[Agent, _Count] = WeakKeyDictionary()
+        self._counted: WeakKeyDictionary[Agent, list[_Counted]] = WeakKeyDictionary()
 
-    def tokens(self, agent: Agent) -> int:
-        """Return the estimated tokens of the agent's context and summary."""
-        count = self._counts.setdefault(agent, _Count())
-        _update(count, agent.state.context)
-        return math.ceil((count.size + _size_of(agent.state.summary)) / 4)
+    async def tokens(self, agent: Agent) -> int:
+        """Return the estimated tokens of the agent's context and summary.
 
+        By AgentScope's own rule, or by the model's ``count_tokens`` where it has one of its own,
+        so that both agree on how full the window is.
+        """
+        from agentscope.model import ChatModelBase
 
-def _update(count: _Count, context: Sequence[Msg]) -> None:
-    """Bring a count up to date: messages are known by identity and number of blocks."""
-    seen = count.seen
-    for index, message in enumerate(context):
-        blocks = len(message.content)
-        if index < len(seen) and seen[index].message == id(message):
-            entry = seen[index]
-            if entry.blocks == blocks:
-                continue
-            start = entry.blocks if entry.blocks < blocks else 0
-        else:
-            _forget_from(count, index)
-            entry, start = _Seen(id(message), 0, 0), 0
-            seen.append(entry)
-        added = sum(_size_of(block) for block in message.content[start:])
-        grown = entry.size + added if start else added
-        count.size += grown - entry.size
-        entry.size, entry.blocks = grown, blocks
-    _forget_from(count, len(context))
+        model, context = agent.model, agent.state.context
+        summary = size_of(agent.state.summary)
+        if type(model).count_tokens is not ChatModelBase.count_tokens:
+            return await model.count_tokens(list(context), None) + math.ceil(summary / 4)
+        counted = self._counted.setdefault(agent, [])
+        del counted[len(context) :]
+        for index, message in enumerate(context):
+            if index == len(counted):
+                counted.append(_Counted([], 0))
+            _update(counted[index], message.content)
+        return math.ceil((sum(entry.size for entry in counted) + summary) / 4)
 
 
-def _forget_from(count: _Count, index: int) -> None:
-    for entry in count.seen[index:]:
-        count.size -= entry.size
-    del count.seen[index:]
+def _update(entry: _Counted, content: Sequence[Any]) -> None:
+    """Bring one message's count up to date; only blocks added at its end are looked at."""
+    known = len(entry.blocks)
+    if known > len(content) or not all(map(is_, entry.blocks, content)):
+        entry.blocks, entry.size, known = [], 0, 0
+    added = list(content[known:])
+    entry.blocks += added
+    entry.size += sum(map(size_of, added))
 
 
-def _size_of(value: Any) -> int:
-    """UTF-8 bytes of the strings a model is sent."""
+def size_of(value: Any) -> int:
+    """UTF-8 bytes of the strings a model is sent; an ASCII string is not read."""
     if isinstance(value, str):
         return len(value) if value.isascii() else len(value.encode("utf-8", "surrogatepass"))
     if isinstance(value, list):
-        return sum(_size_of(item) for item in value)
+        return sum(map(size_of, value))
     if getattr(value, "type", None) == "data":
         return _DATA_BYTES
-    parts = (getattr(value, key, None) for key in ("text", "thinking", "hint", "input", "output"))
-    return sum(_size_of(part) for part in parts if part is not None)
+    parts = (getattr(value, key, None) for key in _PARTS)
+    return sum(size_of(part) for part in parts if part is not None)

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 from agentscope.event import CustomEvent, ReplyStartEvent
 from agentscope.middleware import MiddlewareBase
 
-from agentscope_compaction.agents.driver import Driver, Settings
+from agentscope_compaction.agents.driver import Driver
 from agentscope_compaction.agents.notes import KEY
 from agentscope_compaction.agents.reviewers import Review
+from agentscope_compaction.agents.settings import Settings
 from agentscope_compaction.compactor import Compactor
 
 if TYPE_CHECKING:
@@ -31,8 +32,10 @@ class CompactionMiddleware(MiddlewareBase):
 
     Args:
         compactor: Decision model, archive and options.
-        review: The agent's own code: returns True, False, or the ids to accept, sync or async.
-            None = proposals are archived and announced, never applied.
+        review: The agent's own code: returns True, False, or the ids to accept, sync or async; what
+            is awaited has the options' ``total_timeout_seconds``. None = the agent's method
+            ``review_compaction``, if it has one; else proposals are archived and announced, never
+            applied.
         trigger_ratio: Share of ``model.context_size`` above which a proposal is made.
         trigger_tokens: That size in tokens; instead of the ratio.
         target_ratio: Share of ``model.context_size`` at which compaction stops.

@@ -98,9 +98,8 @@ def _conversation(context: Context) -> list[JSONObject]:
 
 def order_unchanged(before: Context, after: Context) -> bool:
     """What is left stands in its old order, so that repeated errors are still recognised."""
-    place = {_key(block): n for n, block in enumerate(_blocks(before))}
-    places = [place[key] for key in map(_key, _blocks(after)) if key in place]
-    return places == sorted(places)
+    old = map(_key, _blocks(before))  # one pass over both: ids may occur more than once
+    return all(key in old for key in map(_key, _blocks(after)))
 
 
 def _key(block: JSONObject) -> tuple[str, str]:
@@ -116,14 +115,22 @@ def no_empty_output(before: Context, after: Context) -> bool:
 
 
 def no_lonely_thinking(before: Context, after: Context) -> bool:
-    """No message is left with nothing but thinking: providers refuse it."""
-    lonely = {m.get("id") for m in before if _only_thinks(m)}
-    return all(m.get("id") in lonely for m in after if _only_thinks(m))
+    """Nothing but thinking is left between two results or hints: providers refuse it."""
+    return _lonely_thinking(after) <= _lonely_thinking(before)
 
 
-def _only_thinks(message: JSONObject) -> bool:
-    kinds = {block.get("type") for block in message["content"]}
-    return kinds == {"thinking"}
+def _lonely_thinking(context: Context) -> int:
+    """Count the assistant messages of only thinking that formatters would make of a context."""
+    lonely = 0
+    for message in context:
+        group: set[object] = set()
+        for kind in [*(block.get("type") for block in message["content"]), "hint"]:
+            if kind in ("tool_result", "hint"):
+                lonely += group == {"thinking"}
+                group = set()
+            else:
+                group.add(kind)
+    return lonely
 
 
 def task_call_kept(before: Context, after: Context) -> bool:

@@ -81,18 +81,21 @@ class Notes:
         self._set(accepted=[i for i in self.accepted if i.get("proposal_id") != proposal_id])
 
 
-def decide_pending(state: AgentState, decision: bool | Sequence[str]) -> bool:
+def decide_pending(
+    state: AgentState, decision: bool | Sequence[str], *, proposal_id: str | None = None
+) -> bool:
     """Decide about a waiting proposal in a saved state; it is applied before the next reply.
 
     Args:
         state: The agent's state, for instance loaded from storage.
         decision: True for all of it, False for none, or the ids to accept (``t3``, ...).
+        proposal_id: The proposal the decider saw; another one that waits by now is left alone.
 
     Returns:
-        Whether a proposal was waiting.
+        Whether the proposal was waiting.
     """
     notes = Notes(state)
-    if notes.pending is None:
+    if notes.pending is None or proposal_id not in (None, notes.pending["proposal_id"]):
         return False
     notes.decide(decision if isinstance(decision, bool) else list(decision))
     return True

@@ -35,6 +35,13 @@ _MIGRATION_LOCK = 0x61_73_63_6F_6D_70_61_63
 PATIENCE = 1.0
 """Seconds one attempt waits for a lock; we try again until the archive's own timeout."""
 _PATIENCE_MS = int(1000 * PATIENCE)
+_PG_DURABLE = f"""
+SELECT set_config('lock_timeout', '{_PATIENCE_MS}', true),
+       set_config('synchronous_commit', 'on', true)
+       WHERE current_setting('synchronous_commit') = 'off'
+UNION ALL SELECT set_config('lock_timeout', '{_PATIENCE_MS}', true), ''
+"""
+"""For one transaction: give up on a lock soon, and commit durably whatever the server's default."""
 _PG_RETRY = {"40001", "40P01", "23505", "55P03"}
 """Serialization failure, deadlock, two first writers of one row, and a lock not granted in time."""
 _SQLITE_SAYS = {
@@ -72,7 +79,7 @@ class Work:
             await self.conn.exec_driver_sql("PRAGMA synchronous = FULL")
         async with self._transaction("BEGIN IMMEDIATE" if self._sqlite else "BEGIN"):
             if not self._sqlite:
-                await self.conn.exec_driver_sql(f"SET LOCAL lock_timeout = {_PATIENCE_MS}")
+                await self.conn.exec_driver_sql(_PG_DURABLE)
                 mode = "SHARE ROW EXCLUSIVE" if collecting else "ROW EXCLUSIVE"
                 await self.conn.exec_driver_sql(f"LOCK TABLE compaction_object IN {mode} MODE")
             yield self.conn

@@ -25,9 +25,9 @@ _PACKAGE = "agentscope_compaction"
 _COMMANDS = {
     "propose": (f"{_PACKAGE}.cli.propose", "propose_app"),
     "demo": (f"{_PACKAGE}.cli.demo", "demo_app"),
-    "archive": (f"{_PACKAGE}.archive_commands", "archive_app"),
-    "serve": (f"{_PACKAGE}.serve_commands", "serve_app"),
-    "calibrate": (f"{_PACKAGE}.calibrate_command", "calibrate_app"),
+    "archive": (f"{_PACKAGE}.cli.archive", "archive_app"),
+    "serve": (f"{_PACKAGE}.cli.serve", "serve_app"),
+    "calibrate": (f"{_PACKAGE}.cli.calibrate", "calibrate_app"),
 }
 """Command to (module, Typer application). A module that is not there has no command."""
 

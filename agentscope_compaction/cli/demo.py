@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from importlib.resources import files
 from pathlib import Path
@@ -12,7 +13,7 @@ import typer
 
 from agentscope_compaction.cli.asking import Explained, ask_for_proposal, choose_model
 from agentscope_compaction.cli.destination import check_destination, write_json
-from agentscope_compaction.cli.streams import console_for, inert
+from agentscope_compaction.cli.streams import command_line, console_for, inert
 from agentscope_compaction.models.embedded import EmbeddedDecisionModel
 from agentscope_compaction.models.env import Backend
 
@@ -40,11 +41,12 @@ def demo_request() -> dict[str, Any]:
 
 @demo_app.command()
 def demo(model: _Model = Backend.EMBEDDED, save: _Save = None) -> None:
-    """Compact a shipped session; offline and without a key unless --model says otherwise."""
+    """Show it at work on a shipped session, offline and without a key."""
     request = demo_request()
     if save is not None:
         write_json(check_destination(save, "", force=False), request)
-        print(f"Wrote {inert(str(save))}; try: agentscope-compaction propose {inert(str(save))}")
+        again = command_line("propose", shlex.quote(inert(str(save))))
+        print(f"Wrote {inert(str(save))}; try: {again}")
         return
     chosen = choose_model(model)
     explained = Explained(chosen) if isinstance(chosen, EmbeddedDecisionModel) else None

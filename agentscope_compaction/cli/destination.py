@@ -1,4 +1,4 @@
-"""Where ``--apply`` writes: never onto the only original, never half."""
+"""Where ``--apply`` and ``--html`` write: never onto the only original, never half."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 
 import typer
 
-__all__ = ["check_destination", "write_json"]
+__all__ = ["check_destination", "write_bytes", "write_json"]
 
 
-def check_destination(out: Path, source: str, *, force: bool) -> Path:
+def check_destination(out: Path, source: str, *, force: bool, option: str = "--apply") -> Path:
     """Return the file that may be written, with links followed.
 
     The input itself is refused whatever ``force`` says: the stubs of the new history name it as
@@ -24,18 +24,18 @@ def check_destination(out: Path, source: str, *, force: bool) -> Path:
     """
     target = Path(os.path.realpath(out))
     if target.exists() and os.path.exists(source) and os.path.samefile(target, source):
-        _refuse(f"{out} is the input, which holds the originals of what was cut")
+        _refuse(f"{out} is the input, which holds the originals of what was cut", option)
     if not target.parent.is_dir():
-        _refuse(f"the folder of {out} does not exist")
+        _refuse(f"the folder of {out} does not exist", option)
     if target.exists() and not target.is_file():
-        _refuse(f"{out} is not a regular file")
+        _refuse(f"{out} is not a regular file", option)
     if target.exists() and not force:
-        _refuse(f"{out} exists; --force replaces it")
+        _refuse(f"{out} exists; --force replaces it", option)
     return target
 
 
-def _refuse(message: str) -> None:
-    raise typer.BadParameter(message, param_hint="--apply")
+def _refuse(message: str, option: str) -> None:
+    raise typer.BadParameter(message, param_hint=option)
 
 
 def write_json(target: Path, value: Any) -> None:
@@ -48,11 +48,20 @@ def write_json(target: Path, value: Any) -> None:
         data = json.dumps(value, ensure_ascii=False, indent=1).encode()
     except UnicodeEncodeError:
         data = json.dumps(value, indent=1).encode()
+    write_bytes(target, data + b"\n")
+
+
+def write_bytes(target: Path, data: bytes) -> None:
+    """Write a file as a whole or not at all.
+
+    Raises:
+        OSError: It cannot be written; nothing is left behind.
+    """
     mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask()
     descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:100]}.")
     try:
         with os.fdopen(descriptor, "wb") as file:
-            file.write(data + b"\n")
+            file.write(data)
             file.flush()
             os.fsync(file.fileno())
         os.chmod(name, mode)

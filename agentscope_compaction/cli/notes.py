@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from agentscope_compaction.cli.streams import inert
+from agentscope_compaction.cli.streams import command_line, inert
 from agentscope_compaction.core.types import CompactionProposal, DecisionReason
 from agentscope_compaction.models.ask import is_local
 from agentscope_compaction.models.seam import DecisionModel
@@ -29,10 +29,8 @@ def model_notes(
     flag = "" if own_thresholds else " --option keep_threshold=null"
     if is_local(model):
         yield STAND_IN
-        yield (
-            "To ask Jev instead: DECISION_MODEL_API_KEY=<your key> agentscope-compaction propose "
-            f"... --model jev{flag}"
-        )
+        again = command_line("propose", "...", "--model", "jev")
+        yield f"To ask Jev instead: DECISION_MODEL_API_KEY=<your key> {again}{flag}"
         return
     answered = inert(str(proposal.stats["model"] or "nobody"), 60)
     evidence = options.get("evidence_chars", 0)

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agentscope_compaction.cli.asking import ask_for_proposal, choose_model
-from agentscope_compaction.cli.destination import check_destination, write_json
+from agentscope_compaction.cli.destination import check_destination, write_bytes, write_json
 from agentscope_compaction.cli.source import build_request, parse_options, read_document
 from agentscope_compaction.cli.streams import console_for, inert
+from agentscope_compaction.core.types import CompactionRequest
 from agentscope_compaction.models.env import Backend
 
 if TYPE_CHECKING:
@@ -52,7 +53,12 @@ _Json = Annotated[bool, typer.Option("--json", help="Print the proposal as JSON,
 _Apply = Annotated[
     Path | None, typer.Option(metavar="OUT", help="Write the new history to this file.")
 ]
-_Force = Annotated[bool, typer.Option("--force", help="Let --apply replace an existing file.")]
+_Html = Annotated[
+    Path | None, typer.Option(metavar="REPORT", help="Write a page to judge the proposal from.")
+]
+_Force = Annotated[
+    bool, typer.Option("--force", help="Let --apply and --html replace an existing file.")
+]
 
 
 @propose_app.command()
@@ -65,11 +71,15 @@ def propose(
     for_agents: _ForAgents = False,
     as_json: _Json = False,
     apply: _Apply = None,
+    html: _Html = None,
     force: _Force = False,
 ) -> None:
     """Propose which old tool calls of a history may go. FILE is only read."""
     options = parse_options(option or [])
     target = None if apply is None else check_destination(apply, file, force=force)
+    report = None
+    if html is not None:
+        report = check_destination(html, file, force=force, option="--html")
     request = build_request(
         read_document(file), goal=goal, tools=tool or [], options=options, for_agents=for_agents
     )
@@ -77,23 +87,18 @@ def propose(
     proposal = ask_for_proposal(request, decision_model)
     if target is not None:
         write_json(target, proposal.messages)
+    if report is not None:
+        page = proposal.to_html(CompactionRequest.model_validate(request))
+        write_bytes(report, page.encode("utf-8", "replace"))
     if as_json:
         # Escaped, so that lone surrogates survive and any terminal can show it.
-        sys.stdout.write(json.dumps(_wire_form(proposal)) + "\n")
+        sys.stdout.write(json.dumps(proposal.model_dump(mode="json")) + "\n")
         return
     _print(proposal, request, decision_model)
     if target is not None:
         print(f"Wrote the new history to {inert(str(apply))}")
-
-
-def _wire_form(proposal: CompactionProposal) -> dict[str, Any]:
-    """The fields of ``model_dump(mode="json")``, in their order.
-
-    Messages are JSON already, and may be nested deeper than pydantic serialises (255 levels).
-    """
-    dumped = proposal.model_dump(mode="json", exclude={"messages"})
-    wire = {"schema_version": dumped.pop("schema_version"), "messages": proposal.messages}
-    return {**wire, **dumped}
+    if report is not None:
+        print(f"Wrote the report to {inert(str(html))}")
 
 
 def _print(proposal: CompactionProposal, request: dict[str, Any], model: DecisionModel) -> None:

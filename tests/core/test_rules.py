@@ -60,7 +60,7 @@ async def test_positions() -> None:
         ({"preserve_recent_messages": 0, "preserve_recent_calls": 2}, R.RECENT_CALL, R.RECENT_CALL),
     ],
 )
-async def test_recency(options: dict[str, int], end: R, mid: R) -> None:
+async def test_recency(options: dict[str, Any], end: R, mid: R) -> None:
     """Recency counts messages, calls, or nothing."""
     found = await reasons(base(), **options)
     assert (found["end"], found["mid"]) == (end, mid)

@@ -137,7 +137,7 @@ async def test_facts_are_kept_within_their_share() -> None:
 
 async def test_stubs_are_deterministic() -> None:
     """The same output gives the same stub, so provider prompt caches stay valid."""
-    options = {"facts_ratio": 0.3, "truncate_tail_chars": 40}
+    options: dict[str, Any] = {"facts_ratio": 0.3, "truncate_tail_chars": 40}
     assert await cut(LONG, **options) == await cut(LONG, **options)
 
 

@@ -29,6 +29,7 @@ class Count:
         self.calls = 0
 
     def __call__(self, messages: list[dict[str, Any]]) -> int:
+        """Return the count."""
         self.calls += 1
         return len(json.dumps(messages)) // 4
 
@@ -56,7 +57,11 @@ async def test_within_target_asks_nothing() -> None:
     """A history that fits already is not judged, and every candidate says so."""
     builder = history(4_000, 4_000)
     model = ScriptedDecisionModel(0.0)
-    options = {"preserve_recent_messages": 1, "target_tokens": 10**6, "dedupe": True}
+    options: dict[str, Any] = {
+        "preserve_recent_messages": 1,
+        "target_tokens": 10**6,
+        "dedupe": True,
+    }
     proposal = await compact_context(builder.request(**options), model)
     assert (proposal.reason, proposal.changed, model.requests) == ("within_target", False, [])
     assert {d.reason for d in proposal.decisions} == {R.WITHIN_TARGET}
@@ -76,7 +81,7 @@ async def test_least_loss_per_freed_character_goes_first() -> None:
     """Pairs go in order of the result's probability over the characters freed, then stop."""
     builder = history(8_000, 2_000, 8_000, 8_000)
     answers = {"result_t1": 0.4, "result_t2": 0.07, "result_t3": 0.3, "result_t4": 0.2, "call": 1.0}
-    order = []
+    order: list[str] = []
     for target in range(6_500, 0, -250):
         proposal = await propose(builder, answers, Count(), target_tokens=target)
         acted = {d.id for d in proposal.decisions if d.reason == R.RESULT_NOT_NEEDED}

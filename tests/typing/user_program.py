@@ -61,4 +61,4 @@ async def program() -> None:
     await compact_context({"messages": [], "goal": "go on"})
     await compact_context(request, "embedded")  # type: ignore[arg-type]
     CompactionRequest(messages=[])  # type: ignore[call-arg]
-    CompactionOptions(dedupe="yes", reused="pair")  # type: ignore[call-arg, arg-type]
+    CompactionOptions(reused="pair")  # type: ignore[call-arg]

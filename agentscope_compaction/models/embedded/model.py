@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from agentscope_compaction.core.types import Thresholds
+from agentscope_compaction.models.embedded.effects import Effect
 from agentscope_compaction.models.embedded.features import features_of
 from agentscope_compaction.models.embedded.fitted import FITTED
 from agentscope_compaction.models.embedded.history import Call
@@ -27,6 +28,8 @@ MODEL_ID = "lexical-1"
 _DOUBT = 1.0
 """The answer to what cannot be judged: keep."""
 _NO_CONTEXT = 0.9
+_ACT = 0.6
+"""The record that something was changed stays, or the agent may do it again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +70,7 @@ class EmbeddedDecisionModel:
         self.name = MODEL_ID
         self.model = MODEL_ID
         self._lock = threading.Lock()
+        self._turn = threading.Lock()
         self._prepared: dict[int, tuple[weakref.ref[Any], Index]] = {}
 
     async def __call__(
@@ -108,7 +112,8 @@ class EmbeddedDecisionModel:
         # Imported here: it costs most of a second, and this runs off the event loop.
         from agentscope.classifier import BinaryAnswer, ClassifierResponse
 
-        explanations = self.explain(state, questions)
+        with self._turn:  # several busy threads would only keep the event loop from running
+            explanations = self.explain(state, questions)
         return ClassifierResponse(
             model=MODEL_ID,
             content={
@@ -171,7 +176,8 @@ def judge(call: Call, index: Index, weights: Weights) -> Judgement:
     values = features_of(call, index)
     result, result_parts = _score(values, weights.result)
     keep_call, call_parts = _score(values, weights.call)
-    return Judgement(max(keep_call, result), result, names, call_parts, result_parts)
+    floor = _ACT if call.effect is Effect.WRITE else result
+    return Judgement(max(keep_call, result, floor), result, names, call_parts, result_parts)
 
 
 def _score(

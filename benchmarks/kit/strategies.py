@@ -11,8 +11,8 @@ from agentscope.classifier import BinaryQuestion
 from agentscope_compaction.core.options import CompactionOptions
 from agentscope_compaction.models.embedded import EmbeddedDecisionModel
 from agentscope_compaction.models.embedded.weights import Weights
-from benchmarks.curves import Curve, Masks, blank, curve, limits, stubs
-from benchmarks.histories import Sample
+from benchmarks.kit.curves import Curve, Masks, blank, curve, limits, stubs
+from benchmarks.kit.histories import Sample
 
 __all__ = ["OURS", "RECENCY", "Answers", "ask", "strategies"]
 

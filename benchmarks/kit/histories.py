@@ -92,7 +92,7 @@ class Sample:
 
 def shared_folder() -> Path:
     """Where the histories are; may not exist."""
-    default = Path(__file__).resolve().parent.parent.parent / "shared"
+    default = Path(__file__).resolve().parents[3] / "shared"
     return Path(os.environ.get("AGENTSCOPE_COMPACTION_SHARED", default))
 
 

@@ -7,7 +7,18 @@ from html import escape
 
 __all__ = ["line_chart"]
 
-_COLOURS = ("#888888", "#bbbbbb", "#c49a6c", "#9467bd", "#e377c2", "#1f77b4", "#2ca02c", "#000000")
+_COLOURS = (
+    "#d62728",
+    "#bbbbbb",
+    "#c49a6c",
+    "#e377c2",
+    "#ff7f0e",
+    "#9467bd",
+    "#17becf",
+    "#1f77b4",
+    "#999999",
+    "#000000",
+)
 _WIDTH, _HEIGHT, _LEFT, _TOP, _RIGHT, _BOTTOM = 860, 460, 70, 40, 270, 60
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from agentscope_compaction.core.options import CompactionOptions
 from agentscope_compaction.core.stubs import Recovery, stub_text
-from benchmarks.histories import Sample, holds, normal
+from benchmarks.kit.histories import Sample, holds, normal
 
 __all__ = ["Curve", "Masks", "blank", "curve", "interval", "limits", "stubs"]
 

@@ -14,9 +14,9 @@ from agentscope_compaction.core.options import CompactionOptions
 from agentscope_compaction.models.embedded import EmbeddedDecisionModel
 from agentscope_compaction.models.embedded.structure import RELEASES
 from agentscope_compaction.models.embedded.weights import Weights
-from benchmarks.curves import auc, stubs
-from benchmarks.histories import Sample, holds, normal, size_of, texts_of
-from benchmarks.strategies import FACTS, Answers, ask
+from benchmarks.kit.curves import auc, stubs
+from benchmarks.kit.histories import Sample, holds, normal, size_of, texts_of
+from benchmarks.kit.strategies import FACTS, Answers, ask
 
 __all__ = ["answers_section", "public_path"]
 

@@ -1,0 +1,89 @@
+"""The agent's way back: ``recall_tool_output``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agentscope_compaction.testing.chat import say, use
+
+pytestmark = pytest.mark.anyio
+
+
+async def _recall(lab: Any, agent: Any, **arguments: Any) -> str:
+    """Let the agent's model call the tool, and return what it was shown."""
+    agent.model.turns = agent.model.turns[: len(agent.model.calls)]
+    call = f"r{len(agent.model.calls)}"
+    agent.model.turns += [[use("recall_tool_output", call, **arguments)], [say("thanks")]]
+    answer = await agent.reply(lab.user("recall"))
+    assert answer.get_text_content() == "thanks"  # no permission was asked
+    output = lab.results(agent)[call].output
+    return output if isinstance(output, str) else "\n".join(block.text for block in output)
+
+
+async def _cut(lab: Any, **options: Any) -> Any:
+    agent = await lab.worked(**options)
+    await agent.accept_compaction(await agent.propose_compaction(goal="sum up"))
+    return agent
+
+
+async def test_the_original_comes_back_in_pages(lab: Any) -> None:
+    """Pages of the archived original join to the very output that was cut."""
+    agent = await _cut(lab)
+    first = await _recall(lab, agent, call_id="c1", limit=2_000)
+    head, _, page = first.partition("\n")
+    assert "continue with offset=2000" in head
+    second = await _recall(lab, agent, call_id="c1", offset=2_000)
+    assert page + second.partition("\n")[2] == lab.page(1)
+
+
+async def test_a_pattern_finds_lines(lab: Any) -> None:
+    """Only the matching lines are shown, with their numbers; alternatives are separated."""
+    agent = await _cut(lab)
+    shown = await _recall(lab, agent, call_id="c2", pattern="CODE OF|nothing")
+    assert shown.splitlines()[1:] == [f"91: the code of page 2 is {2 * 7919}"]
+
+
+@pytest.mark.parametrize("call", ["c5", "unknown"])
+async def test_it_says_what_it_does_not_know(lab: Any, call: str) -> None:
+    """A whole output and an unknown call are told apart from an archived one."""
+    agent = await _cut(lab)
+    shown = await _recall(lab, agent, call_id=call)
+    assert ("is whole in the context" in shown) == (call == "c5")
+    assert ("No archived output is known" in shown) == (call == "unknown")
+
+
+async def test_odd_paging_never_fails(lab: Any) -> None:
+    """Offsets and limits out of range give an empty or short page, not an error."""
+    agent = await _cut(lab)
+    assert "continue" not in await _recall(lab, agent, call_id="c1", offset=10**9)
+    assert lab.page(1)[:1] in await _recall(lab, agent, call_id="c1", offset=-5, limit=-1)
+
+
+async def test_removed_calls_and_later_passes(lab: Any) -> None:
+    """Removed calls are found by the notes of accepted proposals, also after several passes."""
+    agent = await _cut(lab, judge=lab.remover())
+    await agent.reply(lab.user("go on"))
+    await agent.accept_compaction(await agent.propose_compaction(goal="sum up"))
+    assert lab.page(0) in await _recall(lab, agent, call_id="c0")
+    assert lab.page(5) in await _recall(lab, agent, call_id="c5")
+
+
+async def test_recalls_are_counted_in_the_archive(lab: Any) -> None:
+    """A recall of a cut output is recorded about its proposal: an observed false drop."""
+    agent = await _cut(lab)
+    await _recall(lab, agent, call_id="c1")
+    (ref,) = [entry.ref for entry in await lab.archive.list()]
+    assert (await lab.kinds(ref))[-1] == "recalled"
+    assert (await lab.archive.history(ref))[-1].outcome.calls == ("c1",)
+
+
+async def test_what_was_recalled_is_not_cut_at_once(lab: Any) -> None:
+    """The tool's own outputs are not on the allow-list, so the next pass leaves them whole."""
+    agent = await _cut(lab)
+    shown = await _recall(lab, agent, call_id="c1")
+    proposal = await agent.propose_compaction(goal="sum up")
+    await agent.accept_compaction(proposal)
+    assert "compaction" not in lab.results(agent)["r7"].metadata
+    assert lab.page(1) in shown

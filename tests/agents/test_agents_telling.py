@@ -1,0 +1,103 @@
+"""What is told about proposals and outcomes: spans, log lines and notes; never content."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from agentscope_compaction import ArchiveError, StaleProposalError
+
+pytestmark = pytest.mark.anyio
+
+_SPANS = InMemorySpanExporter()
+
+
+@pytest.fixture
+def spans() -> Iterator[InMemorySpanExporter]:
+    """Collect spans; the provider of a process can be set only once."""
+    if not isinstance(trace.get_tracer_provider(), TracerProvider):
+        provider = TracerProvider()
+        provider.add_span_processor(SimpleSpanProcessor(_SPANS))
+        trace.set_tracer_provider(provider)
+    _SPANS.clear()
+    yield _SPANS
+    _SPANS.clear()
+
+
+def _ours(spans: InMemorySpanExporter) -> list[Any]:
+    return [s for s in spans.get_finished_spans() if s.name.startswith("compaction ")]
+
+
+async def test_one_span_and_one_line_each(
+    lab: Any, spans: InMemorySpanExporter, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Every proposal and outcome is one span and one structured log line, without content."""
+    agent = await lab.worked()
+    with caplog.at_level(logging.INFO, "agentscope_compaction"):
+        proposal = await agent.propose_compaction(goal="find the SECRET code")
+        await agent.accept_compaction(proposal)
+        await agent.restore_compaction(proposal)
+        await agent.reject_compaction(proposal)
+        agent.state.context[0].content.clear()
+        with pytest.raises(StaleProposalError):
+            await agent.accept_compaction(proposal)
+    names = [span.name.removeprefix("compaction ") for span in _ours(spans)]
+    assert names == ["propose", "accept", "restore", "reject", "accept"]
+    assert _ours(spans)[0].attributes["agentscope.compaction.drop_result"] == 5
+    assert _ours(spans)[0].attributes["gen_ai.conversation.id"] == agent.state.session_id
+    assert _ours(spans)[-1].attributes["error.type"] == "StaleProposalError"
+    lines = [r.getMessage() for r in caplog.records if r.name == "agentscope_compaction"]
+    kinds = [line.split(" ", 2)[1] for line in lines]
+    assert kinds == ["proposed", "accepted", "restored", "rejected", "stale"]
+    told = "".join(lines) + "".join(span.to_json() for span in _ours(spans))
+    assert all(json.loads(line.split(" ", 2)[2])["proposal_id"] for line in lines)
+    assert "SECRET" not in told and "code of page" not in told
+
+
+async def test_a_failed_span_names_the_error_only(lab: Any, spans: InMemorySpanExporter) -> None:
+    """A failure is told by its type: its words and traceback may quote content."""
+
+    class Broken:
+        async def save(self, *args: Any, **kwargs: Any) -> str:
+            raise ArchiveError("SECRET-7")
+
+    agent = await lab.worked()
+    compactor = lab.compactor()
+    compactor._archive = Broken()
+    with pytest.raises(ArchiveError):
+        await compactor.propose(agent, goal="x")
+    (span,) = _ours(spans)
+    assert span.attributes["error.type"] == "ArchiveError"
+    assert "SECRET" not in span.to_json()
+
+
+async def test_notes_are_small_json(lab: Any) -> None:
+    """After many passes the notes are still a small JSON object of ids and numbers."""
+    agent = await lab.worked()
+    for n in range(40):
+        agent.model.turns += lab.script(2, f"x{n}-", 100 + 10 * n)
+        await agent.reply(lab.user(f"question {n}"))
+        await agent.accept_compaction(await agent.propose_compaction(goal="sum up"))
+    notes = agent.state.middle_context
+    text = json.dumps(notes)
+    assert list(notes) == ["agentscope_compaction"] and len(text) < 8_000
+    assert "question" not in text and "page" not in text
+
+
+async def test_unchanged_calls_are_not_asked_again(lab: Any) -> None:
+    """For the same goal only new candidates are asked."""
+    agent = await lab.worked()
+    await agent.propose_compaction(goal="sum up")
+    asked = len(lab.judge.asked)
+    proposal = await agent.propose_compaction(goal="sum up")
+    assert len(lab.judge.asked) == asked and proposal.stats["reused"] == 5
+    await agent.propose_compaction(goal="another")
+    assert len(lab.judge.asked) == 2 * asked
