@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from agentscope_compaction.agents.driver import Settings
 from agentscope_compaction.agents.limits import oldest_only, unremovable, untouchable
+from agentscope_compaction.agents.settings import Settings
 from agentscope_compaction.calibration.uses import readable
 from agentscope_compaction.compact import own_copy, propose
 from agentscope_compaction.core.options import CompactionOptions
