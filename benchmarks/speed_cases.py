@@ -36,6 +36,7 @@ class Instant:
     """Answers at once, keeping every third output; remembers nothing."""
 
     local = False
+    reads_only = True  # as the bundled client declares
 
     async def __call__(self, state: dict[str, Any], questions: Mapping[str, Any]) -> Any:
         """Answer each question from its number alone."""
