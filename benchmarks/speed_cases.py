@@ -99,7 +99,6 @@ async def propose(calls: int, evidence: int) -> dict[str, Any]:
     repeats = 5 if calls <= 1_600 else 3
 
     def cold() -> Awaitable[Any]:
-        tokens.default_counter.cache_clear()
         tokens._measured.cache_clear()  # else short histories alone would be counted beforehand
         return compact_context(given, model)
 
