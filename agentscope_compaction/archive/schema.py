@@ -120,7 +120,7 @@ async def schema_version(conn: AsyncConnection) -> int:
         found = await conn.exec_driver_sql(_EXISTS[conn.dialect.name])
         if found.scalar() is None:
             return 0
-        raise
+        return await _existing_version(conn)  # made by another process between both looks
 
 
 async def _existing_version(conn: AsyncConnection) -> int:
