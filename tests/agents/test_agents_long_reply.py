@@ -34,7 +34,10 @@ class Figures:
 
 def _visible(messages: list[Msg]) -> str:
     outputs = [b.output for m in messages for b in m.content if b.type == "tool_result"]
-    parts = [o if isinstance(o, str) else "\n".join(x.text for x in o) for o in outputs]
+    parts = [
+        o if isinstance(o, str) else "\n".join(x.text for x in o if x.type == "text")
+        for o in outputs
+    ]
     return "\n".join(parts)
 
 
