@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from agentscope.agent import Agent
 
-__all__ = ["context_tokens"]
+__all__ = ["context_tokens", "tools_tokens"]
 
 _DATA_BYTES = 8_000
 """AgentScope's flat 2,000 tokens per data block, in bytes (``model/_base.py``)."""
@@ -33,6 +33,12 @@ async def context_tokens(agent: Agent) -> int:
         return await model.count_tokens(list(context), None) + math.ceil(summary / 4)
     size = sum(_size_of(message.content) for message in context)
     return math.ceil((size + summary) / 4)
+
+
+async def tools_tokens(agent: Agent) -> int:
+    """Return the tokens of the schemas of the agent's tools, as its model counts them."""
+    schemas = await agent.toolkit.get_tool_schemas(agent.state.tool_context.activated_groups)
+    return await agent.model.count_tokens([], schemas)
 
 
 def _size_of(value: Any) -> int:
