@@ -222,7 +222,7 @@ class _Counter:
     """The caller's token counter, checked; or the default one."""
 
     def __init__(self, given: Callable[[list[JSONObject]], int] | None) -> None:
-        self._count = given or default_counter()
+        self._count = given or default_counter().remembering()
         self.name = "custom" if given else cast(TokenCounter, self._count).name
 
     def __call__(self, messages: list[JSONObject]) -> int:

@@ -7,6 +7,7 @@ remembered about an agent is in the agent's own state.
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 from weakref import WeakSet
@@ -23,8 +24,8 @@ from agentscope_compaction.agents.proposing import (
 )
 from agentscope_compaction.agents.recall import recall_tool
 from agentscope_compaction.archive import Archive, Outcome, OutcomeKind, SqlArchive
+from agentscope_compaction.calibration.profile import with_profile
 from agentscope_compaction.compact import embedded
-from agentscope_compaction.core.decisions import as_thresholds
 from agentscope_compaction.core.options import CompactionOptions
 from agentscope_compaction.core.types import CompactionProposal, JSONObject, Thresholds
 from agentscope_compaction.errors import (
@@ -56,7 +57,8 @@ class Compactor:
         options: None = ``CompactionOptions.for_agents()``.
         eligible_tool_names: Tools whose calls may be compacted; empty = none.
         goal: What the agent does next; None = its open tasks and the newest user message.
-        profile: Thresholds of the decision model, from ``calibrate``; replaces the model's own.
+        profile: Thresholds of the decision model, or the path of the profile file that
+            ``calibrate`` wrote; replaces the model's own.
         redact: Applied to every string a model that is not local is sent; None = nothing is.
         token_counter: Counts a list of message objects; None = the scale of the agent's model.
 
@@ -72,7 +74,7 @@ class Compactor:
         eligible_tool_names: Sequence[str] = (),
         goal: str | None = None,
         *,
-        profile: Thresholds | Mapping[str, float] | None = None,
+        profile: Thresholds | Mapping[str, float] | str | os.PathLike[str] | None = None,
         redact: Callable[[str], str] | None = redact_secrets,
         token_counter: Counter | None = None,
     ) -> None:
@@ -88,7 +90,7 @@ class Compactor:
         self.judging: WeakSet[Agent] = WeakSet()
         """Agents for which a judging is in flight."""
         if profile is not None:
-            self.options = _with_profile(self.options, profile)
+            self.options = with_profile(self.options, profile)
 
     @property
     def archive(self) -> Archive:
@@ -285,21 +287,6 @@ class Compactor:
             await self.archive.record(proposal.archive_ref or "", proposal, outcome)
         except ArchiveError as exc:
             _log.warning("the outcome %s was not recorded: %s", kind.value, exc)
-
-
-def _with_profile(
-    options: CompactionOptions, profile: Thresholds | Mapping[str, float]
-) -> CompactionOptions:
-    try:
-        thresholds = as_thresholds(profile)
-    except ValueError as exc:
-        raise ConfigurationError(f"unusable profile: {exc}") from None
-    return options.model_copy(
-        update={
-            "keep_call_threshold": thresholds.call,
-            "keep_result_threshold": thresholds.result,
-        }
-    )
 
 
 def _forget(agent: Agent, proposal: CompactionProposal) -> None:

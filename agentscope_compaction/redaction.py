@@ -20,6 +20,7 @@ from agentscope_compaction.secret_formats import (
     is_expression,
     is_harmless,
     looks_random,
+    may_name,
     strength,
 )
 
@@ -111,6 +112,8 @@ def _key_blocks(text: str) -> tuple[str, int]:
 
 
 def _userinfo(text: str) -> tuple[str, int]:
+    if "@" not in text:
+        return text, 0
     count = 0
 
     def replace(match: re.Match[str]) -> str:
@@ -131,6 +134,8 @@ def _formats(text: str) -> tuple[str, int]:
 
 def _flags(text: str) -> tuple[str, int]:
     """Replace ``--password x`` and ``curl -u user:x``."""
+    if "--" not in text and "-u" not in text:
+        return text, 0
     count = 0
 
     def flag(match: re.Match[str]) -> str:
@@ -152,6 +157,8 @@ def _flags(text: str) -> tuple[str, int]:
 
 def _named(text: str) -> tuple[str, int]:
     """Replace values that follow a telling name; each character is looked at once."""
+    if not may_name(text):
+        return text, 0
     out: list[str] = []
     position = search_from = 0
     while match := _NAMED.search(text, search_from):

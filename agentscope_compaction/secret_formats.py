@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-__all__ = ["FORMATS", "is_expression", "is_harmless", "looks_random", "strength"]
+__all__ = ["FORMATS", "is_expression", "is_harmless", "looks_random", "may_name", "strength"]
 
 _FORMAT_LIST = (
     r"(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?![A-Za-z0-9])",  # AWS access key id
@@ -79,6 +79,19 @@ _LOOKUPS = ("process.env", "os.environ", "os.getenv", "import.meta", "self.", "t
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*\Z")
 _PATH = re.compile(r"[A-Za-z_]\w*(?:\??\.[A-Za-z_]\w*)+\Z")
 _SECRET_WORDS = ("password", "passwd", "token", "secret", "key", "credential", "cookie", "auth")
+
+
+_TELLING = (
+    *("pass", "key", "auth", "cookie", "token", "secret", "pwd", "pw", "sessionid", "sessid"),
+    *("sig", "credential", "jwt", "bearer", "sas", "nonce"),
+)
+"""Every name that ``strength`` knows holds one of these."""
+
+
+def may_name(text: str) -> bool:
+    """Whether a telling name can be in the text; most texts are ruled out at little cost."""
+    lowered = text.lower()
+    return any(word in lowered for word in _TELLING)
 
 
 @lru_cache(maxsize=4096)

@@ -38,6 +38,10 @@ class TokenCounter:
         """Return the tokens of all strings a model is sent: texts, thinking, inputs, outputs."""
         return sum(self.count_text(text) for text in texts_of(messages))
 
+    def remembering(self) -> TokenCounter:
+        """Return a counter that counts each string once; it and its memory live together."""
+        return TokenCounter(self.name, functools.cache(self.count_text))
+
 
 def texts_of(messages: Sequence[dict[str, Any]]) -> Iterator[str]:
     """Yield the strings of a history that count, in order."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakKeyDictionary
 
 from agentscope_compaction.agents.announce import event_of
-from agentscope_compaction.agents.gauge import context_tokens, tools_tokens
+from agentscope_compaction.agents.gauge import Gauge, tools_tokens
 from agentscope_compaction.agents.notes import Notes
 from agentscope_compaction.agents.settings import Settings
 from agentscope_compaction.agents.snapshot import goal_of
@@ -53,6 +53,7 @@ class Driver:
     def __init__(self, compactor: Compactor, settings: Settings) -> None:
         self.compactor = compactor
         self.settings = settings
+        self._gauge = Gauge()
         self._events: WeakKeyDictionary[Agent, list[dict[str, Any]]] = WeakKeyDictionary()
 
     async def before_reply(self, agent: Agent, inputs: object) -> None:
@@ -93,7 +94,7 @@ class Driver:
 
     async def _step(self, agent: Agent, inputs: object, *, reply_over: bool) -> None:
         size, notes = agent.model.context_size, Notes(agent.state)
-        tokens, tools = await context_tokens(agent), await tools_tokens(agent)
+        tokens, tools = await self._gauge.tokens(agent), await tools_tokens(agent)
         if tokens < self.settings.trigger(size, tools):
             return
         decided = notes.pending is not None and "decision" in notes.pending
@@ -110,7 +111,7 @@ class Driver:
         Notes(agent.state).set_pending(proposal.proposal_id, proposal.archive_ref or "")
         agent.pending_proposal = proposal  # type: ignore[attr-defined]
         await self._decide(agent, proposal, reply_over=reply_over)
-        Notes(agent.state).judged_tokens = await context_tokens(agent)
+        Notes(agent.state).judged_tokens = await self._gauge.tokens(agent)
 
     async def _decide(
         self, agent: Agent, proposal: CompactionProposal, *, reply_over: bool

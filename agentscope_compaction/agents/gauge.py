@@ -1,38 +1,63 @@
-"""How large a context is, cheaply: no snapshot, no serialising, nothing kept.
+"""How large a context is, cheaply: what was counted once and is still there is not counted again.
 
-Lengths of ASCII strings are known without reading them, so a count costs time in the number of
-blocks, not in their sizes. Nothing is cached: hosts and users replace blocks in place.
+A context grows at its end. Each message's blocks are remembered beside their size; blocks that are
+the very same objects need no look, so a context that was seen costs a comparison of identities.
+Hosts replace blocks in place (``agent/_agent.py`` does so with images): a message with a replaced
+block is counted anew. What is remembered goes with the agent.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from operator import is_
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 if TYPE_CHECKING:
     from agentscope.agent import Agent
 
-__all__ = ["context_tokens", "tools_tokens"]
+__all__ = ["Gauge", "tools_tokens"]
 
 _DATA_BYTES = 8_000
 """AgentScope's flat 2,000 tokens per data block, in bytes (``model/_base.py``)."""
 _PARTS = ("text", "thinking", "hint", "input", "output")
 
 
-async def context_tokens(agent: Agent) -> int:
-    """Return the estimated tokens of the agent's context and summary.
+@dataclass(slots=True)
+class _Counted:
+    """The blocks of one message as last counted, and their bytes."""
 
-    By AgentScope's own rule, or by the model's ``count_tokens`` where it has one of its own, so
-    that both agree on how full the window is.
-    """
-    from agentscope.model import ChatModelBase
+    blocks: list[Any]
+    size: int
 
-    model, context = agent.model, agent.state.context
-    summary = _size_of(agent.state.summary)
-    if type(model).count_tokens is not ChatModelBase.count_tokens:
-        return await model.count_tokens(list(context), None) + math.ceil(summary / 4)
-    size = sum(_size_of(message.content) for message in context)
-    return math.ceil((size + summary) / 4)
+
+class Gauge:
+    """Counts the contexts of any number of agents."""
+
+    def __init__(self) -> None:
+        self._counted: WeakKeyDictionary[Agent, list[_Counted]] = WeakKeyDictionary()
+
+    async def tokens(self, agent: Agent) -> int:
+        """Return the estimated tokens of the agent's context and summary.
+
+        By AgentScope's own rule, or by the model's ``count_tokens`` where it has one of its own,
+        so that both agree on how full the window is.
+        """
+        from agentscope.model import ChatModelBase
+
+        model, context = agent.model, agent.state.context
+        summary = size_of(agent.state.summary)
+        if type(model).count_tokens is not ChatModelBase.count_tokens:
+            return await model.count_tokens(list(context), None) + math.ceil(summary / 4)
+        counted = self._counted.setdefault(agent, [])
+        del counted[len(context) :]
+        for index, message in enumerate(context):
+            if index == len(counted):
+                counted.append(_Counted([], 0))
+            _update(counted[index], message.content)
+        return math.ceil((sum(entry.size for entry in counted) + summary) / 4)
 
 
 async def tools_tokens(agent: Agent) -> int:
@@ -41,13 +66,23 @@ async def tools_tokens(agent: Agent) -> int:
     return await agent.model.count_tokens([], schemas)
 
 
-def _size_of(value: Any) -> int:
-    """UTF-8 bytes of the strings a model is sent."""
+def _update(entry: _Counted, content: Sequence[Any]) -> None:
+    """Bring one message's count up to date; only blocks added at its end are looked at."""
+    known = len(entry.blocks)
+    if known > len(content) or not all(map(is_, entry.blocks, content)):
+        entry.blocks, entry.size, known = [], 0, 0
+    added = list(content[known:])
+    entry.blocks += added
+    entry.size += sum(map(size_of, added))
+
+
+def size_of(value: Any) -> int:
+    """UTF-8 bytes of the strings a model is sent; an ASCII string is not read."""
     if isinstance(value, str):
         return len(value) if value.isascii() else len(value.encode("utf-8", "surrogatepass"))
     if isinstance(value, list):
-        return sum(map(_size_of, value))
+        return sum(map(size_of, value))
     if getattr(value, "type", None) == "data":
         return _DATA_BYTES
     parts = (getattr(value, key, None) for key in _PARTS)
-    return sum(_size_of(part) for part in parts if part is not None)
+    return sum(size_of(part) for part in parts if part is not None)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from agentscope_compaction.core.pairing import Pair, find_pairs
-from agentscope_compaction.core.rules import removal_unsafe
+from agentscope_compaction.core.rules import removal_unsafe, signed_messages
 from agentscope_compaction.core.types import JSONObject
 
 __all__ = ["TASK_TOOLS", "finished_from", "unremovable", "untouchable"]
@@ -51,16 +51,26 @@ def untouchable(messages: Sequence[JSONObject], finished: int) -> list[str]:
     return [call for call in {*calls[-1:], *calls[first_open:]} if isinstance(call, str)]
 
 
-def unremovable(messages: Sequence[JSONObject], pair: Pair, finished: int) -> bool:
-    """Whether removing this pair from a live context could break the agent or its provider."""
-    if max(pair.call_at[0], pair.result_at[0]) >= finished:
-        return True  # AgentScope's loop scans the running reply for its calls
-    if pair.tool_name in TASK_TOOLS or removal_unsafe(messages, pair):
-        return True
-    homes = {pair.call_at[0], pair.result_at[0]}
-    if len(messages) - 1 in homes and _has_only_calls(messages[-1]):
-        return True  # the tail message must not vanish
-    return any(_would_think_alone(messages[home]) for home in homes)
+def unremovable(messages: Sequence[JSONObject], finished: int) -> Callable[[Pair], bool]:
+    """Return the check whether removing a pair could break the agent or its provider.
+
+    Each message is looked at once, however many calls it holds.
+    """
+    signed = signed_messages(messages)
+    whole = {index for index, message in enumerate(messages) if _would_think_alone(message)}
+    if messages and _has_only_calls(messages[-1]):
+        whole.add(len(messages) - 1)  # the tail message must not vanish
+
+    def check(pair: Pair) -> bool:
+        homes = {pair.call_at[0], pair.result_at[0]}
+        return (
+            max(homes) >= finished  # AgentScope's loop scans the running reply for its calls
+            or pair.tool_name in TASK_TOOLS
+            or removal_unsafe(pair, signed)
+            or not homes.isdisjoint(whole)
+        )
+
+    return check
 
 
 def _has_only_calls(message: JSONObject) -> bool:
@@ -77,7 +87,7 @@ def _would_think_alone(message: JSONObject) -> bool:
     spoken = [kind for kind in kinds if kind not in ("tool_call", "tool_result")]
     return any(
         kind == "thinking" and following in ("hint", None)
-        for kind, following in zip(spoken, [*spoken[1:], None], strict=True)
+        for kind, following in zip(spoken, [*spoken[1:], None], strict=False)
     )
 
 

@@ -137,7 +137,7 @@ class Judge:
                     self.model,
                     counter=counter,
                     redact=self.redact,
-                    unremovable=lambda pair: unremovable(request.messages, pair, finished),
+                    unremovable=unremovable(request.messages, finished),
                     memory=self.memory,
                 )
             except ObservationBudgetError:

@@ -1,7 +1,8 @@
 """Connections and transactions of the SQL archive: durable, retried, and never a raw error.
 
-Nothing lives between two operations: each opens its own connection and closes it. So an archive
-serves any number of event loops and survives a fork. A caller who wants pooling passes an engine.
+No connection lives between two operations: each opens its own and closes it. So an archive serves
+any number of event loops, one after the other or at once, and survives a fork. A caller who wants
+pooling passes an engine.
 
 Writers and collectors exclude each other; writers do not exclude writers. On PostgreSQL every
 transaction that stores takes ``ROW EXCLUSIVE`` on the table of objects *before* it looks what is
@@ -16,9 +17,9 @@ import asyncio
 import random
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from typing import TypeVar
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager, suppress
+from typing import Any, TypeVar
 
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
@@ -26,13 +27,23 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from agentscope_compaction.archive.schema import is_current, migrate
 from agentscope_compaction.errors import ArchiveError, ArchiveIntegrityError
 
-__all__ = ["Database", "Work"]
+__all__ = ["PATIENCE", "Database", "Work"]
 
 T = TypeVar("T")
 _MIGRATION_LOCK = 0x61_73_63_6F_6D_70_61_63
 """Advisory lock of migrations on PostgreSQL; any constant does, so long as it stays."""
-_PG_RETRY = {"40001", "40P01", "23505"}
-"""Serialization failure, deadlock, and two first writers of one row."""
+PATIENCE = 1.0
+"""Seconds one attempt waits for a lock; we try again until the archive's own timeout."""
+_PATIENCE_MS = int(1000 * PATIENCE)
+_PG_DURABLE = f"""
+SELECT set_config('lock_timeout', '{_PATIENCE_MS}', true),
+       set_config('synchronous_commit', 'on', true)
+       WHERE current_setting('synchronous_commit') = 'off'
+UNION ALL SELECT set_config('lock_timeout', '{_PATIENCE_MS}', true), ''
+"""
+"""For one transaction: give up on a lock soon, and commit durably whatever the server's default."""
+_PG_RETRY = {"40001", "40P01", "23505", "55P03"}
+"""Serialization failure, deadlock, two first writers of one row, and a lock not granted in time."""
 _SQLITE_SAYS = {
     sqlite3.SQLITE_BUSY: "it stayed locked by another process",
     sqlite3.SQLITE_LOCKED: "it stayed locked by another connection",
@@ -49,8 +60,9 @@ _SQLITE_SAYS = {
 class Work:
     """One connection, and the transactions an operation runs on it."""
 
-    def __init__(self, conn: AsyncConnection) -> None:
+    def __init__(self, conn: AsyncConnection, stop: asyncio.Event) -> None:
         self.conn = conn
+        self._stop = stop
         self._sqlite = conn.dialect.name == "sqlite"
 
     @asynccontextmanager
@@ -67,6 +79,7 @@ class Work:
             await self.conn.exec_driver_sql("PRAGMA synchronous = FULL")
         async with self._transaction("BEGIN IMMEDIATE" if self._sqlite else "BEGIN"):
             if not self._sqlite:
+                await self.conn.exec_driver_sql(_PG_DURABLE)
                 mode = "SHARE ROW EXCLUSIVE" if collecting else "ROW EXCLUSIVE"
                 await self.conn.exec_driver_sql(f"LOCK TABLE compaction_object IN {mode} MODE")
             yield self.conn
@@ -81,12 +94,14 @@ class Work:
 
     @asynccontextmanager
     async def _transaction(self, begin: str) -> AsyncIterator[None]:
+        if self._stop.is_set():
+            raise asyncio.CancelledError
         await self.conn.exec_driver_sql(begin)
         try:
             yield
             await self.conn.exec_driver_sql("COMMIT")
         except BaseException:
-            await asyncio.shield(self._roll_back())
+            await self._roll_back()
             raise
 
     async def _roll_back(self) -> None:
@@ -118,32 +133,60 @@ class Database:
         Raises:
             ArchiveError: With the cause; ``doing`` says what failed.
         """
-        deadline = time.monotonic() + self._timeout
-        while True:
-            try:
-                return await self._once(work)
-            except ArchiveError:
-                raise
-            except Exception as exc:
-                if not _is_busy(exc) or time.monotonic() >= deadline:
-                    raise _translated(doing, exc) from exc
-            await asyncio.sleep(random.uniform(0.001, 0.02))
+        return await _in_peace(lambda stop: self._until_done(doing, work, stop))
 
     async def close(self) -> None:
         """Dispose an engine we opened."""
         if self._owned:
             await self._engine.dispose()
 
-    async def _once(self, work: Callable[[Work], Awaitable[T]]) -> T:
+    async def _until_done(
+        self, doing: str, work: Callable[[Work], Awaitable[T]], stop: asyncio.Event
+    ) -> T:
+        deadline = time.monotonic() + self._timeout
+        while not stop.is_set():
+            try:
+                return await self._once(work, stop)
+            except ArchiveError:
+                raise
+            except Exception as exc:
+                if not _is_busy(exc) or time.monotonic() >= deadline:
+                    raise _translated(doing, exc) from exc
+            await asyncio.sleep(random.uniform(0.001, 0.02))
+        raise asyncio.CancelledError
+
+    async def _once(self, work: Callable[[Work], Awaitable[T]], stop: asyncio.Event) -> T:
         async with self._engine.connect() as conn:
             await conn.execution_options(isolation_level="AUTOCOMMIT")
-            task = Work(conn)
+            task = Work(conn, stop)
             if not await is_current(conn):
                 if conn.dialect.name == "sqlite" and self._owned:
                     await conn.exec_driver_sql("PRAGMA journal_mode = WAL")
                 async with task.migrating():
                     await migrate(conn)
             return await work(task)
+
+
+async def _in_peace(work: Callable[[asyncio.Event], Coroutine[Any, Any, T]]) -> T:
+    """Run work that is asked to stop, never interrupted, when the caller is cancelled.
+
+    A driver interrupted in a statement leaves futures that nobody awaits, and one that is
+    interrupted again while it rolls back (anyio repeats a cancellation until its scope is left)
+    waits for ever. So the work is a task of its own, it looks at ``stop`` before each transaction,
+    and we wait for its end.
+    """
+    stop = asyncio.Event()
+    task = asyncio.ensure_future(work(stop))
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        stop.set()
+        while not task.done():
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait({task})
+        if not task.cancelled():
+            task.exception()  # looked at, so that it is not reported as lost
+        raise
 
 
 def _driver_error(exc: BaseException) -> BaseException:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
+from weakref import WeakKeyDictionary
 
 from agentscope_compaction.archive.codec import encode
 from agentscope_compaction.archive.manifest import freeze, session_bytes, take_apart
@@ -75,7 +77,8 @@ class SqlArchive:
         self._location = None if engine is not None else locate(url)
         self._engine = engine
         self._timeout = timeout
-        self._database: Database | None = None
+        self._lock = threading.Lock()
+        self._opened: WeakKeyDictionary[asyncio.AbstractEventLoop, Database] = WeakKeyDictionary()
 
     def __repr__(self) -> str:
         return f"SqlArchive({str(self._location) if self._location else 'engine'!r})"
@@ -174,8 +177,10 @@ class SqlArchive:
 
     async def close(self) -> None:
         """Release what was opened; a later use opens it again."""
-        database, self._database = self._database, None
-        if database is not None:
+        with self._lock:
+            opened = [*self._opened.values()]
+            self._opened.clear()
+        for database in opened:
             await database.close()
 
     async def __aenter__(self) -> Self:
@@ -192,26 +197,31 @@ class SqlArchive:
         await self.close()
 
     async def _run(self, doing: str, work: Callable[[Work], Awaitable[T]]) -> T:
-        if self._database is None:
-            self._database = await asyncio.to_thread(self._open)
-        return await self._database.run(doing, work)
+        loop = asyncio.get_running_loop()
+        with self._lock:
+            database = self._opened.get(loop)
+        if database is None:  # an engine each: SQLAlchemy's own locks belong to one loop
+            database = await asyncio.to_thread(self._open)
+            with self._lock:
+                database = self._opened.setdefault(loop, database)
+        return await database.run(doing, work)
 
     def _open(self) -> Database:
         from sqlalchemy.ext.asyncio import create_async_engine
         from sqlalchemy.pool import NullPool
 
-        from agentscope_compaction.archive.database import Database
+        from agentscope_compaction.archive.database import PATIENCE, Database
 
         if self._engine is not None:
             return Database(self._engine, owned=False, timeout=self._timeout)
         assert self._location is not None
         if self._location.path is not None:
             _make_file(self._location.path)
+        limits = {"timeout": self._timeout, "command_timeout": self._timeout}
+        if self._location.url.drivername.startswith("sqlite"):
+            limits = {"timeout": min(self._timeout, PATIENCE)}
         engine = create_async_engine(
-            self._location.url,
-            poolclass=NullPool,
-            hide_parameters=True,
-            connect_args={"timeout": self._timeout},
+            self._location.url, poolclass=NullPool, hide_parameters=True, connect_args=limits
         )
         return Database(engine, owned=True, timeout=self._timeout)
 
@@ -227,8 +237,7 @@ def _make_file(path: Path) -> None:
     """Create a new archive's file readable by its owner only: histories hold secrets."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-    except FileExistsError:
-        return
+        if not path.exists():
+            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
     except OSError as exc:
         raise ArchiveError(f"archive: cannot create its file: {exc.strerror}") from exc

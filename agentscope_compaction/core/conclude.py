@@ -6,18 +6,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from agentscope_compaction.core.decisions import Answer, decide, has_no_signal
-from agentscope_compaction.core.jsontext import compact, digest
+from agentscope_compaction.core.jsontext import compact, digest, sized
 from agentscope_compaction.core.options import CallRemoval, CompactionOptions
 from agentscope_compaction.core.pairing import Pair
 from agentscope_compaction.core.plan import Inspection, Plan
 from agentscope_compaction.core.rebuild import Edit, rebuild
-from agentscope_compaction.core.rules import removal_unsafe
+from agentscope_compaction.core.rules import removal_unsafe, signed_messages
 from agentscope_compaction.core.stubs import Recovery, stub_text
 from agentscope_compaction.core.types import (
     Action,
     CallDecision,
     CompactionProposal,
-    CompactionRequest,
     DecisionReason,
     JSONObject,
     ProposalReason,
@@ -88,11 +87,12 @@ def conclude(
     elif target is not None:
         verdicts = _until_target(verdicts, inspection, count, target)
     messages = rebuild(request.messages, _edits(verdicts))
-    chars_after = len(compact(messages)) if _edits(verdicts) else inspection.snapshot.chars
+    unchanged = (inspection.snapshot.chars, inspection.snapshot.digest)
+    chars_after, digest_after = sized(messages) if _edits(verdicts) else unchanged
     freed = inspection.snapshot.chars - chars_after
     if _edits(verdicts) and freed < request.options.min_saved_chars:
         verdicts, reason = _keep_all(verdicts, inspection, DecisionReason.BELOW_MINIMUM)
-        messages, chars_after = rebuild(request.messages, ()), inspection.snapshot.chars
+        messages, (chars_after, digest_after) = rebuild(request.messages, ()), unchanged
     changed = bool(_edits(verdicts))
     if changed:
         reason = ProposalReason.COMPACTED
@@ -107,7 +107,7 @@ def conclude(
         reason=reason,
         decisions=[_decision(verdict) for verdict in verdicts],
         stats=stats,
-        proposal_id=_proposal_id(inspection, evidence, messages),
+        proposal_id=_proposal_id(inspection, evidence, digest_after),
         snapshot_digest=inspection.snapshot.digest,
         observation=plan.observation,
     )
@@ -115,6 +115,7 @@ def conclude(
 
 def _judge(inspection: Inspection, evidence: Evidence) -> list[_Verdict]:
     request = inspection.snapshot.request
+    signed = signed_messages(request.messages)
     verdicts = []
     for pair in inspection.pairing.pairs:
         rule, holder = inspection.rules.get(pair.id), inspection.duplicates.get(pair.id)
@@ -127,8 +128,12 @@ def _judge(inspection: Inspection, evidence: Evidence) -> list[_Verdict]:
             verdict = _Verdict(pair, Action.KEEP, DecisionReason.UNANSWERED)
         else:
             verdict = _Verdict(pair, *decide(answer, evidence.thresholds), answer)
-        unsafe = pair.id in inspection.unremovable
-        verdict = _without_unsafe_removal(verdict, request, unsafe=unsafe)
+        verdict = _without_unsafe_removal(
+            verdict,
+            request.options.call_removal,
+            host=pair.id in inspection.unremovable,
+            provider=removal_unsafe(pair, signed),
+        )
         if verdict.action is Action.DROP_RESULT:
             recovery = Recovery(
                 call_id=pair.call_id,
@@ -141,16 +146,14 @@ def _judge(inspection: Inspection, evidence: Evidence) -> list[_Verdict]:
 
 
 def _without_unsafe_removal(
-    verdict: _Verdict, request: CompactionRequest, *, unsafe: bool
+    verdict: _Verdict, removal: CallRemoval, *, host: bool, provider: bool
 ) -> _Verdict:
     """Cut the output instead where the options, the host or provider data forbid removal."""
-    removal = request.options.call_removal
     if verdict.action is not Action.DROP_CALL:
         return verdict
     if removal is CallRemoval.NEVER:
         return replace(verdict, action=Action.DROP_RESULT)
-    safe = removal is CallRemoval.ALWAYS or not removal_unsafe(request.messages, verdict.pair)
-    if unsafe or not safe:
+    if host or (provider and removal is not CallRemoval.ALWAYS):
         return replace(verdict, action=Action.DROP_RESULT, reason=DecisionReason.REMOVAL_UNSAFE)
     return verdict
 
@@ -270,10 +273,10 @@ def _first_changed(old: Sequence[JSONObject], new: Sequence[JSONObject]) -> int 
     return None
 
 
-def _proposal_id(inspection: Inspection, evidence: Evidence, messages: Sequence[JSONObject]) -> str:
+def _proposal_id(inspection: Inspection, evidence: Evidence, digest_after: str) -> str:
     """Name the request, the answers and the result (a token counter has its say in that)."""
     request = inspection.snapshot.request
     asked = request.model_dump(mode="json", exclude={"messages"})
     answers = {key: [a.keep_call, a.keep_result] for key, a in evidence.answers.items()}
     named = [inspection.snapshot.digest, asked, answers, list(evidence.thresholds), evidence.model]
-    return digest(compact([*named, digest(compact(messages))]))[:32]
+    return digest(compact([*named, digest_after]))[:32]

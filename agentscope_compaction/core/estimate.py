@@ -21,6 +21,13 @@ PER_QUESTION = 25
 """Tokens a question costs beyond its text."""
 
 _PIECE = re.compile(r"[A-Za-z]{1,6}|[0-9]{1,2}|[^\sA-Za-z0-9]")
+_KINDS = bytes(
+    ord("a" if c.isalpha() else "0" if c.isdigit() else " " if c.isspace() else ".")
+    for c in map(chr, range(128))
+) + bytes(128)
+"""A letter for each ASCII character: a letter, a digit, blank, or a symbol."""
+_LETTER_RUNS = (b"aaaaaa", b"aaaaa", b"aaaa", b"aaa", b"aa")
+"""Runs that are one piece, longest first: after the sixes, only shorter rests are left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +51,18 @@ class Measure:
 
 def measure(text: str) -> Measure:
     """Count a text's pieces and UTF-8 bytes."""
-    size = len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
-    return Measure(len(_PIECE.findall(text)), size)
+    if text.isascii():
+        return Measure(_ascii_pieces(text), len(text))
+    return Measure(len(_PIECE.findall(text)), len(text.encode("utf-8", "surrogatepass")))
+
+
+def _ascii_pieces(text: str) -> int:
+    """Count what ``_PIECE`` would find, several times as fast: this runs over whole histories."""
+    kinds = text.encode("ascii").translate(_KINDS)
+    for run in _LETTER_RUNS:
+        kinds = kinds.replace(run, b"w")
+    kinds = kinds.replace(b"00", b"w")
+    return len(kinds) - kinds.count(b" ")
 
 
 def estimate_tokens(text: str) -> int:

@@ -22,17 +22,20 @@ _LINE_CHARS = 200
 """A longer line is data, not a statement: it is read in the pieces its quotes mark off."""
 _ALIKE = 2
 """Lines of one shape (numbers apart) that are taken; a log repeats itself."""
+_SHARE = 0.7
+"""Share of the budget that one kind may fill while others wait."""
 _SEPARATOR = "\n"
 
 _WORTH: dict[str, float] = {
-    "row": 8.0,
-    "error": 6.0,
+    "row": 5.0,
+    "error": 5.0,
     Kind.ID: 5.0,
     Kind.URL: 3.0,
     Kind.HASH: 3.0,
     Kind.PATH: 2.0,
     Kind.NUMBER: 2.0,
     "heading": 2.0,
+    "command": 2.0,
     "signature": 1.2,
     Kind.NAME: 0.8,
     "key": 0.4,
@@ -49,10 +52,12 @@ _SIGNATURE = re.compile(
     r"(?:(?:export|public|private|protected|static|async|abstract|pub|default) ){0,4}"
     r"(?:def|class|function|interface|type|enum|struct|fn|func|impl|trait|const|module)\s+[A-Za-z_]"
 )
+_COMMAND = re.compile(r"(?:[$>] )?(?:[A-Z_]{2,40}=\S{1,80} )*[a-z][\w./-]{1,60} (?:\S+ )*?--?[a-z]")
 _ROW = re.compile(r"\|.*\|\s*\Z|(?:[-*+] )?`[^`]{2,80}`\s*[:|=–—-]")
 _RULE = re.compile(r"[\s|:=+_*#-]*\Z")
 _KEY = re.compile(r'"([A-Za-z_][\w.-]{2,60})"\s*:')
 _PIECE = re.compile(r'[^\n"{}\[\]\\]{8,}')
+_CLAUSE = re.compile(r"[^:;.]{8,200}")
 _DIGITS = re.compile(r"\d+")
 
 
@@ -60,6 +65,7 @@ _DIGITS = re.compile(r"\d+")
 class _Candidate:
     text: str
     place: int
+    kind: str
     density: float
     is_line: bool
 
@@ -85,14 +91,30 @@ def select_facts(text: str, budget_chars: int, *, known: str | frozenset[str] = 
         (c for c in _candidates(text) if c.text not in seen),
         key=lambda c: (-c.density, c.place, c.text),
     )
-    first = _fill(ranked, budget_chars)
+    first = _fill(_shared_out(ranked, budget_chars), budget_chars)
     # A line that was taken makes its own identifiers redundant: their space goes to others.
     told = {trim(chunk) for c in first if c.is_line for chunk in CHUNK.findall(c.text)}
     lines = [c for c in first if c.is_line]
     rest = [c for c in ranked if not c.is_line and c.text not in told]
     more = [c for c in ranked if c.is_line and c not in set(lines)]
-    chosen = _fill([*lines, *rest, *more], budget_chars)
+    order = [*lines, *_shared_out(rest, budget_chars), *more]
+    chosen = _fill(order, budget_chars)
     return _SEPARATOR.join(c.text for c in sorted(chosen, key=lambda c: (c.place, c.text)))
+
+
+def _shared_out(ranked: list[_Candidate], budget: int) -> list[_Candidate]:
+    """Let no kind have more than its share before every other kind had its turn.
+
+    What will be asked for is uncertain; five hundred ids must not crowd out the one error.
+    """
+    used: Counter[str] = Counter()
+    first: list[_Candidate] = []
+    later: list[_Candidate] = []
+    for candidate in ranked:
+        used[candidate.kind] += len(candidate.text) + len(_SEPARATOR)
+        within = used[candidate.kind] <= budget * _SHARE
+        (first if within else later).append(candidate)
+    return first + later
 
 
 def _fill(ranked: list[_Candidate], budget: int) -> list[_Candidate]:
@@ -141,7 +163,7 @@ def _candidate(
     text: str, place: int, kind: str, *, is_line: bool = False, common: bool = False
 ) -> _Candidate:
     worth = _WORTH[kind] * (0.7 if common else 1.0)
-    return _Candidate(text, place, worth / (len(text) + len(_SEPARATOR)), is_line)
+    return _Candidate(text, place, kind, worth / (len(text) + len(_SEPARATOR)), is_line)
 
 
 def _lines(text: str) -> Iterator[tuple[str, int, str]]:
@@ -165,7 +187,12 @@ def _pieces(raw: str) -> Iterator[tuple[str, int]]:
         yield line, len(raw) - len(raw.lstrip())
         return
     for match in _PIECE.finditer(raw):
-        yield match.group().strip(" ,:"), match.start()
+        piece, start = match.group(), match.start()
+        if len(piece) <= _LINE_CHARS:
+            yield piece.strip(" ,:"), start
+            continue
+        for clause in _CLAUSE.finditer(piece):
+            yield clause.group().strip(" ,:"), start + clause.start()
 
 
 def _kind_of_line(line: str) -> str | None:
@@ -177,4 +204,6 @@ def _kind_of_line(line: str) -> str | None:
         return "heading"
     if _SIGNATURE.match(line):
         return "signature"
-    return "error" if _ERROR.search(line) else None
+    if _ERROR.search(line):
+        return "error"
+    return "command" if _COMMAND.match(line) else None

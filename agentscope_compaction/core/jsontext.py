@@ -13,22 +13,36 @@ from typing import Any
 
 from agentscope_compaction.errors import InvalidSnapshotError
 
-__all__ = ["canonical_input", "compact", "copy_json", "digest", "object_of", "scrub_surrogates"]
+__all__ = [
+    "canonical_input",
+    "compact",
+    "copy_json",
+    "digest",
+    "object_of",
+    "scrub_surrogates",
+    "sized",
+]
 
-MAX_DEPTH = 200
-"""Deepest nesting of a history; pydantic cannot write a proposal nested deeper than about 250."""
+MAX_DEPTH = 400
+"""Deepest nesting of a history; well within Python's stack, so never half done."""
 _CONTAINERS = (dict, list, tuple)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def compact(value: object) -> str:
     """Return the value as compact JSON, non-ASCII as is."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return _ENCODER.encode(value)
 
 
 def digest(text: str) -> str:
     """Return the SHA-256 of the text, in hex."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def sized(value: object) -> tuple[int, str]:
+    """Return the length of the value as compact JSON, and its digest."""
+    text = compact(value)
+    return len(text), digest(text)
 
 
 def copy_json(value: Any, depth: int = MAX_DEPTH) -> Any:
@@ -37,17 +51,22 @@ def copy_json(value: Any, depth: int = MAX_DEPTH) -> Any:
     Raises:
         InvalidSnapshotError: Containers are nested too deeply.
     """
+    if not isinstance(value, _CONTAINERS):
+        return value
     if depth < 0:
         raise InvalidSnapshotError(f"messages are nested more than {MAX_DEPTH} deep")
+    # Plain loops: a comprehension would cost a second stack frame per level.
     if isinstance(value, dict):
-        return {
-            key: copy_json(item, depth - 1) if isinstance(item, _CONTAINERS) else item
-            for key, item in value.items()
-        }
-    if isinstance(value, list | tuple):
-        items = (copy_json(i, depth - 1) if isinstance(i, _CONTAINERS) else i for i in value)
-        return list(items) if isinstance(value, list) else tuple(items)
-    return value
+        copied = dict(value)
+        for key, item in value.items():
+            if isinstance(item, _CONTAINERS):
+                copied[key] = copy_json(item, depth - 1)
+        return copied
+    items = list(value)
+    for index, item in enumerate(value):
+        if isinstance(item, _CONTAINERS):
+            items[index] = copy_json(item, depth - 1)
+    return items if isinstance(value, list) else tuple(items)
 
 
 def scrub_surrogates(text: str) -> str:
@@ -60,7 +79,7 @@ def object_of(raw: object) -> dict[str, Any] | None:
     if not isinstance(raw, str):
         return None
     try:
-        value = json.loads(raw, parse_constant=_refuse, parse_float=_finite)
+        value = _STRICT.decode(raw)
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
@@ -87,6 +106,11 @@ def _finite(digits: str) -> float:
     if number in (float("inf"), float("-inf")):
         raise ValueError("number overflows")
     return number
+
+
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+_STRICT = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite)
+"""Built once: ``json.loads`` and ``json.dumps`` with arguments build a new one per call."""
 
 
 def _integral(digits: str) -> float | int:

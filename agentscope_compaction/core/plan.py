@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from agentscope_compaction.core.batching import batch, room_for_view
 from agentscope_compaction.core.decisions import Answer
 from agentscope_compaction.core.dedupe import find_duplicates
-from agentscope_compaction.core.jsontext import compact, digest
+from agentscope_compaction.core.jsontext import sized
 from agentscope_compaction.core.pairing import Pair, Pairing, find_pairs
 from agentscope_compaction.core.reduce import reduce_view
 from agentscope_compaction.core.rules import protect
@@ -85,10 +85,9 @@ def take_snapshot(request: CompactionRequest) -> Snapshot:
         InvalidSnapshotError: The messages are not JSON.
     """
     try:
-        text = compact(request.messages)
+        return Snapshot(request, *sized(request.messages))
     except (TypeError, ValueError, RecursionError) as exc:
         raise InvalidSnapshotError(f"messages are not JSON: {type(exc).__name__}") from exc
-    return Snapshot(request, len(text), digest(text))
 
 
 def inspect(

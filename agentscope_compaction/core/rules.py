@@ -5,14 +5,14 @@ The order of the checks is the order of ``DecisionReason``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from agentscope_compaction.core.pairing import Pair, Pairing
 from agentscope_compaction.core.stubs import is_compacted
 from agentscope_compaction.core.types import CompactionRequest, DecisionReason, JSONObject
 
-__all__ = ["protect", "removal_unsafe"]
+__all__ = ["protect", "removal_unsafe", "signed_messages"]
 
 _THINKING_FIELDS = frozenset({"type", "thinking", "id", "created_at", "finished_at"})
 """AgentScope's own fields of a thinking block; any other carries provider data."""
@@ -84,16 +84,33 @@ _RULES: Sequence[tuple[DecisionReason, Callable[[Pair, _Protections], bool]]] = 
 )
 
 
-def removal_unsafe(messages: Sequence[JSONObject], pair: Pair) -> bool:
+def signed_messages(messages: Sequence[JSONObject]) -> frozenset[int]:
+    """Indexes of the messages with thinking that carries provider data; looks at each block once.
+
+    Asking message by message for every pair would be quadratic: one reply is one message.
+    """
+    return frozenset(
+        index
+        for index, message in enumerate(messages)
+        if any(_is_signed(block) for block in message["content"])
+    )
+
+
+def removal_unsafe(pair: Pair, signed: Collection[int]) -> bool:
     """Whether removing this pair could break provider data that refers to it.
 
     Anthropic signs thinking together with what follows it, OpenAI's reasoning items need their
     call, and Gemini's first parallel call carries the signature of the turn.
+
+    Args:
+        pair: The pair.
+        signed: The ``signed_messages`` of its history.
     """
-    if pair.call_id.startswith(_SIGNED_ID):
-        return True
-    homes = {pair.call_at[0], pair.result_at[0]}
-    return any(_is_signed(block) for home in homes for block in messages[home]["content"])
+    return (
+        pair.call_id.startswith(_SIGNED_ID)
+        or pair.call_at[0] in signed
+        or pair.result_at[0] in signed
+    )
 
 
 def _is_signed(block: Mapping[str, object]) -> bool:

@@ -65,7 +65,7 @@ def stub_text(text: str, recovery: Recovery, options: CompactionOptions) -> str:
     facts = ""
     if recovery.holder is None:
         budget = min(int(len(omitted) * options.facts_ratio), options.facts_max_chars)
-        facts = select_facts(omitted, budget) if budget else ""
+        facts = select_facts(omitted, budget, known=f"{head}\n{tail}") if budget else ""
     return "\n".join(part for part in (head, note, facts, tail) if part)
 
 
@@ -82,6 +82,7 @@ def _where(recovery: Recovery) -> str:
 
 def _whole(text: str, cut: int) -> int:
     """Move a cut that would fall inside a surrogate pair before it."""
-    if 0 < cut < len(text) and "\ud800" <= text[cut - 1] <= "\udbff":
+    inside = 0 < cut < len(text)
+    if inside and "\ud800" <= text[cut - 1] <= "\udbff" and "\udc00" <= text[cut] <= "\udfff":
         return cut - 1
     return cut

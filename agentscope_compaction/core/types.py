@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
+from importlib import import_module
 from typing import Annotated, Any, NamedTuple
 
 from pydantic import (
@@ -15,6 +16,7 @@ from pydantic import (
     field_validator,
 )
 
+from agentscope_compaction.core.jsontext import copy_json
 from agentscope_compaction.core.options import CompactionOptions
 
 __all__ = [
@@ -93,6 +95,7 @@ class Thresholds(NamedTuple):
     result: float
 
 
+_REPORT = "agentscope_compaction.report"
 _ROLES = ("user", "assistant", "system")
 
 
@@ -106,7 +109,7 @@ class CompactionRequest(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    messages: list[JSONObject]
+    messages: list[JSONObject] = Field(repr=False)
     """The history, oldest first; never modified."""
     goal: _Text
     """What the agent does next; not blank."""
@@ -177,13 +180,13 @@ class CompactionProposal(BaseModel):
 
     schema_version: int = 1
     """Version of this wire form."""
-    messages: list[JSONObject]
+    messages: list[JSONObject] = Field(repr=False)
     """The suggested snapshot, a deep copy; equal to the input where nothing was done."""
     changed: bool
     """Whether ``messages`` differs from the input."""
     reason: ProposalReason
     """The outcome as a whole."""
-    decisions: list[CallDecision]
+    decisions: list[CallDecision] = Field(repr=False)
     """One per recognised pair, in history order."""
     stats: JSONObject
     """Sizes, counts, usage and time; see ``docs/``."""
@@ -195,3 +198,28 @@ class CompactionProposal(BaseModel):
     """Where the archived original is; None when no archive was involved."""
     observation: Mapping[str, Any] = Field(default_factory=dict, exclude=True, repr=False)
     """What a decision model saw, without the outputs a local model reads; not on the wire."""
+
+    def to_html(self, request: CompactionRequest | None = None) -> str:
+        """Return a self-contained page to judge the proposal from, for a browser.
+
+        Args:
+            request: What the proposal was made for; with it each output is shown as it was.
+
+        Raises:
+            InvalidSnapshotError: The request holds another history.
+        """
+        # The core imports nothing from above it; a convenience is looked up by name when called.
+        render: Callable[[CompactionProposal, CompactionRequest | None], str]
+        render = import_module(_REPORT).to_html
+        return render(self, request)
+
+    def model_dump(self, **options: Any) -> dict[str, Any]:
+        """Return the wire form with ``mode="json"``; see ``pydantic.BaseModel.model_dump``.
+
+        The messages are JSON already and are copied as they are: pydantic itself gives up on
+        values nested more than about 250 deep, which histories may be.
+        """
+        dumped = BaseModel.model_dump(self.model_copy(update={"messages": []}), **options)
+        if "messages" in dumped:
+            dumped["messages"] = copy_json(self.messages)
+        return dumped

@@ -173,11 +173,16 @@ def draft_view(
 
 
 def with_outputs(view: Observation, pairs: Sequence[Pair]) -> Observation:
-    """Return the view a local model gets: every text output beside its call, in full."""
+    """Return the view a local model gets: inputs and text outputs of its calls, in full.
+
+    The token budget is one of requests that leave; a model in this process needs none, and
+    comparing calls by shortened inputs would be guessing.
+    """
     calls: dict[str, JSONObject] = dict(view["calls"])
     for pair in pairs:
         if pair.id in calls and pair.text is not None:
-            calls[pair.id] = {**calls[pair.id], "output": pair.text}
+            whole = {"input": _string(pair.call, "input"), "output": pair.text}
+            calls[pair.id] = {**calls[pair.id], **whole}
     return Observation(view, calls=calls)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import inspect
 import logging
 import math
@@ -11,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentscope_compaction.core.decisions import Answer
-from agentscope_compaction.core.jsontext import copy_json
 from agentscope_compaction.core.options import BatchFailure, CompactionOptions
 from agentscope_compaction.core.questions import (
     Question,
@@ -26,6 +26,7 @@ from agentscope_compaction.errors import (
     DecisionModelError,
     DecisionTimeoutError,
 )
+from agentscope_compaction.models.copies import Copies
 
 __all__ = ["Replies", "ask", "is_local"]
 
@@ -78,7 +79,7 @@ async def ask(
 
     Args:
         model: The decision model.
-        state: What it judges; a model that is not local gets a copy per request.
+        state: What it judges; a model that is not local gets a copy, its own while it answers.
         batches: Decision ids per request.
         options: Concurrency and what a failed batch means.
         deadline: Event-loop time at which everything must have been answered.
@@ -90,13 +91,15 @@ async def ask(
         DecisionModelError: The model failed otherwise.
     """
     slots = asyncio.Semaphore(options.max_concurrency)
-    binary = await _question_type()
+    binary, copies = await _question_type(), Copies(state)
 
     async def one(ids: Sequence[str]) -> _Reply:
-        questions = {n: binary(q) for i in ids for n, q in questions_for(i).items()}
         async with slots:
-            shown = state if is_local(model) else Observation(copy_json(state))
+            await asyncio.sleep(0)  # a model that answers at once must not hold up the loop
+            questions = {n: binary(q) for i in ids for n, q in questions_for(i).items()}
+            shown = state if is_local(model) else copies.take()
             reply = _read(await _call(model, shown, questions, deadline), ids)
+            copies.give_back(shown)
         if reply.faults and options.on_batch_failure is BatchFailure.FAIL:
             raise reply.faults[0]
         return reply
@@ -112,9 +115,10 @@ async def ask(
 async def _question_type() -> Callable[[Question], Any]:
     """Import AgentScope's question types off the event loop: the first time costs a second."""
     classifier = await asyncio.to_thread(_import_classifier)
+    criteria_of = functools.cache(classifier.BinaryCriteria)  # two wordings for all questions
 
     def binary(question: Question) -> Any:
-        criteria = classifier.BinaryCriteria(true=question.true, false=question.false)
+        criteria = criteria_of(true=question.true, false=question.false)
         return classifier.BinaryQuestion(instructions=question.instructions, criteria=criteria)
 
     return binary

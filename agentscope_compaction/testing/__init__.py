@@ -2,6 +2,7 @@
 
 from agentscope_compaction.testing.cassettes import Cassette
 from agentscope_compaction.testing.histories import HistoryBuilder
+from agentscope_compaction.testing.invariants import check_proposal
 from agentscope_compaction.testing.scripted import ScriptedDecisionModel
 
-__all__ = ["Cassette", "HistoryBuilder", "ScriptedDecisionModel"]
+__all__ = ["Cassette", "HistoryBuilder", "ScriptedDecisionModel", "check_proposal"]

@@ -91,6 +91,27 @@ class HistoryBuilder:
         self.messages.append({**head, **tail})
         return self
 
+    def request(
+        self, goal: str = "Do the next step", tools: list[str] | None = None, **options: Any
+    ) -> dict[str, Any]:
+        """Return a request of ``compact_context`` for these messages.
+
+        Args:
+            goal: What the agent does next.
+            tools: Eligible tool names; None = every tool the history calls.
+            **options: Fields of ``CompactionOptions``.
+        """
+        if tools is None:
+            blocks = [block for message in self.messages for block in message["content"]]
+            names = [block.get("name") for block in blocks if block.get("type") == "tool_call"]
+            tools = sorted({name for name in names if isinstance(name, str)})
+        return {
+            "messages": self.messages,
+            "goal": goal,
+            "eligible_tool_names": tools,
+            "options": options,
+        }
+
     def text_block(self, text: str) -> dict[str, Any]:
         """Return a text block, for outputs made of blocks."""
         return self._text(text)

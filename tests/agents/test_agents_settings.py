@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from agentscope.message import TextBlock
 from agentscope.model import ChatModelBase
 
 from agentscope_compaction import CompactionMiddleware, accept_all
-from agentscope_compaction.agents.gauge import context_tokens
+from agentscope_compaction.agents.gauge import Gauge
 from agentscope_compaction.agents.settings import Settings
 from agentscope_compaction.testing.chat import ScriptedChatModel
 
@@ -51,12 +52,12 @@ def test_growth(ratio: float, tokens: int, judged: int | None, grown: bool) -> N
 
 @pytest.mark.anyio
 async def test_the_size_is_agentscopes_own(lab: Any) -> None:
-    """The cheap count equals the model's count of the same context, edited in place or not."""
-    agent = await lab.worked()
+    """The cheap count equals AgentScope's, also after blocks were replaced."""
+    agent, gauge = await lab.worked(), Gauge()
     for text in ("short", "长文本" * 50):
-        agent.state.context[-1].content[-1].text = text
+        agent.state.context[-1].content[-1] = TextBlock(text=text)
         own = await agent.model.count_tokens(list(agent.state.context), None)
-        assert abs(await context_tokens(agent) - own) <= 1
+        assert abs(await gauge.tokens(agent) - own) <= 1
 
 
 @pytest.mark.anyio

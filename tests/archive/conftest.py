@@ -8,7 +8,13 @@ from typing import Any
 import pytest
 
 from agentscope_compaction.archive import InMemoryArchive, SqlArchive
-from agentscope_compaction.core.types import Action, CallDecision, CompactionProposal
+from agentscope_compaction.core.types import (
+    Action,
+    CallDecision,
+    CompactionProposal,
+    DecisionReason,
+    ProposalReason,
+)
 
 History = list[dict[str, Any]]
 AnyArchive = SqlArchive | InMemoryArchive
@@ -20,7 +26,7 @@ TABLES = ("record", "snapshot", "hold", "object", "session", "schema")
 async def _empty_postgres() -> str:
     if not POSTGRES:
         pytest.skip("AGENTSCOPE_COMPACTION_TEST_POSTGRES names no database")
-    import asyncpg
+    import asyncpg  # type: ignore[import-untyped, unused-ignore]
 
     conn = await asyncpg.connect(POSTGRES.replace("+asyncpg", ""))
     try:
@@ -97,7 +103,7 @@ def proposal() -> CompactionProposal:
         call_id="call_0_0",
         tool_name="Read",
         action=Action.DROP_RESULT,
-        reason="result_not_needed",  # type: ignore[arg-type]
+        reason=DecisionReason.RESULT_NOT_NEEDED,
         keep_call=0.7,
         keep_result=0.1,
         chars_before=400,
@@ -106,7 +112,7 @@ def proposal() -> CompactionProposal:
     return CompactionProposal(
         messages=[{"role": "user", "content": []}],
         changed=True,
-        reason="compacted",  # type: ignore[arg-type]
+        reason=ProposalReason.COMPACTED,
         decisions=[decision],
         stats={"candidates": 1},
         proposal_id="p1",

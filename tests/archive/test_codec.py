@@ -4,13 +4,15 @@ import hashlib
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agentscope_compaction.archive import codec, manifest
 from agentscope_compaction.archive.records import Outcome, OutcomeKind
 from agentscope_compaction.errors import ArchiveError, ArchiveIntegrityError
 
+patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+"""A slow machine is no failure."""
 TEXT = st.text(st.characters(codec=None, exclude_categories=()), max_size=40)
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | TEXT
 BIG = st.integers(min_value=3900, max_value=5000).map(lambda digits: -(10**digits))
@@ -54,12 +56,14 @@ def leaves(root: bytes, objects: Any) -> list[manifest.Entry]:
     return found
 
 
+@patient
 @given(JSON)
 def test_values_round_trip(value: object) -> None:
     """Encoding and decoding give the same value, types and order included."""
     assert spelled(codec.decode(codec.encode(value).raw)) == spelled(value)
 
 
+@patient
 @given(JSON)
 def test_equal_bytes_are_equal_values(value: object) -> None:
     """The encoding is a function of the value, so equal content has one address."""
@@ -67,6 +71,7 @@ def test_equal_bytes_are_equal_values(value: object) -> None:
     assert codec.encode(again) == codec.encode(value)
 
 
+@patient
 @given(st.lists(MESSAGE, max_size=6))
 def test_histories_round_trip(messages: list[Any]) -> None:
     """A history taken apart and put together is the same history, whatever its messages are."""
@@ -75,6 +80,7 @@ def test_histories_round_trip(messages: list[Any]) -> None:
     assert spelled(rebuilt) == spelled(messages)
 
 
+@patient
 @given(st.binary(max_size=600), st.booleans())
 def test_bodies_round_trip(raw: bytes, repeated: bool) -> None:
     """Stored bodies give their raw bytes back, compressed or not."""
@@ -84,6 +90,7 @@ def test_bodies_round_trip(raw: bytes, repeated: bool) -> None:
     assert len(body.stored) <= len(data) + 1
 
 
+@patient
 @given(st.binary(min_size=1, max_size=300), st.booleans(), st.data())
 def test_any_flipped_bit_is_noticed(raw: bytes, repeated: bool, data: st.DataObject) -> None:
     """No bit of a stored body can change without an integrity error."""
@@ -96,6 +103,7 @@ def test_any_flipped_bit_is_noticed(raw: bytes, repeated: bool, data: st.DataObj
         codec.unpack(digest, bytes(damaged), checksum)
 
 
+@patient
 @given(st.binary(max_size=80))
 def test_arbitrary_bytes_are_an_integrity_error(data: bytes) -> None:
     """Bytes we did not write decode, or raise the one documented error."""

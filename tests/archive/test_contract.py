@@ -42,7 +42,7 @@ IDS = [
     "é",
     "e\u0301",
 ]
-ODD = [
+ODD: list[Any] = [
     None,
     True,
     False,
@@ -96,7 +96,12 @@ async def test_is_an_archive(archive: AnyArchive) -> None:
 
 async def test_round_trip_is_exact_for_odd_values(archive: AnyArchive) -> None:
     """Values that JSON libraries bend come back with their type, order and every code point."""
-    messages = [{"content": ODD, "id": 7}, {"content": "text"}, {}, {"content": {"a": ODD}}]
+    messages: list[dict[str, Any]] = [
+        {"content": ODD, "id": 7},
+        {"content": "text"},
+        {},
+        {"content": {"a": ODD}},
+    ]
     loaded = await archive.load(await archive.save("s", messages))
     assert loaded == messages
     assert spelled(loaded) == spelled(messages)
@@ -291,9 +296,10 @@ async def test_wrong_arguments_are_archive_errors(
     with pytest.raises(ArchiveError):
         await archive.delete(None)  # type: ignore[arg-type]
     ref = await archive.save("s", [])
-    for outcome in ("maybe", {"kind": "accepted", "calls": "t1"}, {"calls": []}, 5, {"x": 1}):
+    wrong: list[Any] = ["maybe", {"kind": "accepted", "calls": "t1"}, {"calls": []}, 5, {"x": 1}]
+    for outcome in wrong:
         with pytest.raises(ArchiveError):
-            await archive.record(ref, proposal, outcome)  # type: ignore[arg-type]
+            await archive.record(ref, proposal, outcome)
     assert await archive.history(ref) == []
 
 

@@ -1,4 +1,4 @@
-"""What a call does, judged from its tool's name and its input alone: reads, writes, plans, runs."""
+"""What a call does, by its tool's name and input alone: reads, writes, plans, asks or runs."""
 
 from __future__ import annotations
 
@@ -17,11 +17,13 @@ class Effect(StrEnum):
     READ = "read"
     WRITE = "write"
     PLAN = "plan"
+    ASK = "ask"
     RUN = "run"
 
 
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _PLANS = frozenset({"todo", "todos", "plan", "tasklist"})
+_ASKS = frozenset({"ask", "clarification", "clarify", "confirm", "confirmation", "approval"})
 _RUNS = frozenset({"bash", "shell", "command", "terminal", "exec", "execute", "python", "run"})
 _WRITES = frozenset(
     "add append apply book cancel checkout commit create delete deploy edit exchange insert "
@@ -65,6 +67,8 @@ def effect_of(tool: str, fields: Mapping[str, object] | None) -> Effect:
     command = (fields or {}).get("command") or (fields or {}).get("cmd")
     if _PLANS & set(words):
         return Effect.PLAN
+    if _ASKS & set(words):
+        return Effect.ASK
     if isinstance(command, str) and len(command) < 30 and command.isidentifier():
         words = command.split("_") + words  # editors with verbs: view, create, str_replace
     if isinstance(command, str) and _RUNS & set(words):

@@ -15,6 +15,7 @@ __all__ = ["FEATURES", "features_of"]
 FEATURES = (
     "goal_overlap",
     "tail_overlap",
+    "task_overlap",
     "ids_in_tail",
     "input_in_tail",
     "only_copy",
@@ -54,6 +55,7 @@ def features_of(call: Call, index: Index) -> dict[str, float]:
     values = {
         "goal_overlap": call.goal_overlap,
         "tail_overlap": call.tail_overlap,
+        "task_overlap": call.task_overlap,
         "ids_in_tail": _log(counts["tail"], 12),
         "input_in_tail": _log(_input_in_tail(call, index), 6),
         "only_copy": _log(counts["only"], 100),

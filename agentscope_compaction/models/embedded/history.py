@@ -14,6 +14,7 @@ from agentscope_compaction.models.embedded.text import (
     Scan,
     input_fields,
     input_text,
+    known_fields,
     overlap,
 )
 
@@ -43,6 +44,8 @@ class Draft:
     raw: str
     fields: dict[str, object] | None
     """The input; None where it is shortened or not a JSON object."""
+    known: dict[str, object]
+    """The input, or what a shortened one still shows."""
     text: str
     """The strings of the input, one per line."""
     output: str | None
@@ -65,6 +68,7 @@ class Call:
     input_scan: Scan
     goal_overlap: float
     tail_overlap: float
+    task_overlap: float
 
     @property
     def position(self) -> int:
@@ -100,6 +104,7 @@ def draft_calls(state: Mapping[str, object]) -> list[Draft]:
                 state=_string(record.get("state")),
                 raw=raw,
                 fields=fields,
+                known=known_fields(raw) if fields is None else fields,
                 text=input_text(fields, raw),
                 output=output if isinstance(output, str) else None,
                 chars=len(output)
@@ -139,8 +144,8 @@ def open_inputs(state: Mapping[str, object], newest: int) -> list[str]:
 
 def read_call(draft: Draft, reader: Reader, query: Query, limit: int) -> Call:
     """Scan one call's input and output."""
-    effect = effect_of(draft.tool, draft.fields)
-    path = file_of(draft.fields)
+    effect = effect_of(draft.tool, draft.known)
+    path = file_of(draft.known)
     scan = reader.scan(draft.output or "", limit)
     return Call(
         draft=draft,
@@ -153,6 +158,7 @@ def read_call(draft: Draft, reader: Reader, query: Query, limit: int) -> Call:
         input_scan=reader.scan(draft.text, INPUT_LIMIT),
         goal_overlap=overlap(query.goal, scan),
         tail_overlap=overlap(query.tail, scan),
+        task_overlap=overlap(query.task, scan),
     )
 
 

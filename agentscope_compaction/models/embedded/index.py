@@ -102,6 +102,7 @@ def _query(
     query = Query(
         weigh_terms(goal, rarity, _TEXT_LIMIT),
         weigh_terms("\n".join([*said, *doing]), rarity, _TEXT_LIMIT),
+        weigh_terms(next((t.text for t in texts if t.role == "user"), ""), rarity, _TEXT_LIMIT),
     )
     reader = Reader(query.terms)
     index.has_context = bool(goal.strip() or said)

@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from agentscope_compaction.core.types import Thresholds
-from agentscope_compaction.models.embedded import weights
+from agentscope_compaction.models.embedded.effects import Effect
 from agentscope_compaction.models.embedded.features import features_of
+from agentscope_compaction.models.embedded.fitted import FITTED
 from agentscope_compaction.models.embedded.history import Call
 from agentscope_compaction.models.embedded.index import Index, prepare
 from agentscope_compaction.models.embedded.structure import facts_of, verdict_of
+from agentscope_compaction.models.embedded.weights import Weights
 
 if TYPE_CHECKING:
     from agentscope.classifier import BinaryQuestion, ClassifierResponse
@@ -26,6 +28,8 @@ MODEL_ID = "lexical-1"
 _DOUBT = 1.0
 """The answer to what cannot be judged: keep."""
 _NO_CONTEXT = 0.9
+_ACT = 0.6
+"""The record that something was changed stays, or the agent may do it again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +60,17 @@ class EmbeddedDecisionModel:
     thresholds = Thresholds(0.5, 0.5)
     """Its own operating point."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, weights: Weights = FITTED) -> None:
+        """Make a model.
+
+        Args:
+            weights: Weights of the scorer; the shipped ones were fitted on published histories.
+        """
+        self._weights = weights
         self.name = MODEL_ID
         self.model = MODEL_ID
         self._lock = threading.Lock()
+        self._turn = threading.Lock()
         self._prepared: dict[int, tuple[weakref.ref[Any], Index]] = {}
 
     async def __call__(
@@ -90,7 +101,10 @@ class EmbeddedDecisionModel:
         """
         index = self._index(state)
         judged: dict[str, Judgement] = {}
-        return {key: _explain(key, question, index, judged) for key, question in questions.items()}
+        return {
+            key: _explain(key, question, index, judged, self._weights)
+            for key, question in questions.items()
+        }
 
     def _respond(
         self, state: dict[str, Any] | str, questions: Mapping[str, BinaryQuestion]
@@ -98,7 +112,8 @@ class EmbeddedDecisionModel:
         # Imported here: it costs most of a second, and this runs off the event loop.
         from agentscope.classifier import BinaryAnswer, ClassifierResponse
 
-        explanations = self.explain(state, questions)
+        with self._turn:  # several busy threads would only keep the event loop from running
+            explanations = self.explain(state, questions)
         return ClassifierResponse(
             model=MODEL_ID,
             content={
@@ -127,7 +142,7 @@ class EmbeddedDecisionModel:
 
 
 def _explain(
-    key: str, question: object, index: Index, judged: dict[str, Judgement]
+    key: str, question: object, index: Index, judged: dict[str, Judgement], weights: Weights
 ) -> dict[str, Any]:
     which, _, call_id = key.partition("_")
     call = index.calls.get(call_id)
@@ -139,7 +154,7 @@ def _explain(
     if call is None or which not in ("call", "result") or kind != "binary":
         return {"probability": _DOUBT, "facts": ["unknown"], "contributions": {}}
     if call_id not in judged:
-        judged[call_id] = judge(call, index)
+        judged[call_id] = judge(call, index, weights)
     answer = judged[call_id]
     asks_result = which == "result"
     return {
@@ -149,7 +164,7 @@ def _explain(
     }
 
 
-def judge(call: Call, index: Index) -> Judgement:
+def judge(call: Call, index: Index, weights: Weights) -> Judgement:
     """Judge one call: the first deciding fact, else doubt without a context, else the scorer."""
     facts = facts_of(call, index)
     verdict = verdict_of(facts)
@@ -159,16 +174,17 @@ def judge(call: Call, index: Index) -> Judgement:
     if not index.has_context:
         return Judgement(_NO_CONTEXT, _NO_CONTEXT, ("no_context",), {}, {})
     values = features_of(call, index)
-    result, result_parts = _score(values, weights.RESULT)
-    keep_call, call_parts = _score(values, weights.CALL)
-    return Judgement(max(keep_call, result), result, names, call_parts, result_parts)
+    result, result_parts = _score(values, weights.result)
+    keep_call, call_parts = _score(values, weights.call)
+    floor = _ACT if call.effect is Effect.WRITE else result
+    return Judgement(max(keep_call, result, floor), result, names, call_parts, result_parts)
 
 
 def _score(
     values: Mapping[str, float], weight: Mapping[str, float]
 ) -> tuple[float, dict[str, float]]:
-    parts = {name: round(weight[name] * value, 4) for name, value in values.items()}
+    parts = {name: round(weight.get(name, 0.0) * value, 4) for name, value in values.items()}
     parts = {name: part for name, part in parts.items() if part}
-    parts["bias"] = weight["bias"]
+    parts["bias"] = weight.get("bias", 0.0)
     total = math.fsum(parts.values())
     return 1.0 / (1.0 + math.exp(-max(-30.0, min(30.0, total)))), parts

@@ -38,6 +38,7 @@ class Fact(StrEnum):
     UNFINISHED = "unfinished"
     OUTPUT_NOT_SHOWN = "output_not_shown"
     RECENT_ERROR = "recent_error"
+    USER_ANSWER = "user_answer"
     RECEIPT = "receipt"
     QUOTED_BY_USER = "quoted_by_user"
     EXACT_DUPLICATE = "exact_duplicate"
@@ -63,6 +64,7 @@ _VERDICTS = {
     Fact.UNFINISHED: _KEEP,
     Fact.OUTPUT_NOT_SHOWN: Verdict(0.9, 0.9),
     Fact.RECENT_ERROR: _KEEP,
+    Fact.USER_ANSWER: _KEEP,
     Fact.RECEIPT: _KEEP,
     Fact.QUOTED_BY_USER: Verdict(0.9, 0.9),
     Fact.SUPERSEDED_PLAN: Verdict(0.1, 0.03),
@@ -114,6 +116,11 @@ def _news(call: Call, index: Index) -> int:
         and index.told_first.get(name, call.position) >= call.position
         for name, kind in call.scan.ids.items()
     ) + sum(n not in call.input_scan.numbers for n in call.scan.numbers)
+
+
+def _user_answer(call: Call, index: Index) -> bool:
+    """The user's own words, which arrived as a tool's output."""
+    return call.effect is Effect.ASK
 
 
 def _receipt(call: Call, index: Index) -> bool:
@@ -205,6 +212,7 @@ _TESTS: dict[Fact, Callable[[Call, Index], bool]] = {
     Fact.UNFINISHED: _unfinished,
     Fact.OUTPUT_NOT_SHOWN: _not_shown,
     Fact.RECENT_ERROR: _recent_error,
+    Fact.USER_ANSWER: _user_answer,
     Fact.RECEIPT: _receipt,
     Fact.QUOTED_BY_USER: _quoted,
     Fact.EXACT_DUPLICATE: _duplicate,

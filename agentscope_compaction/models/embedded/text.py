@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -16,11 +17,13 @@ __all__ = [
     "Scan",
     "input_fields",
     "input_text",
+    "known_fields",
     "overlap",
     "rarity_of",
     "weigh_terms",
 ]
 
+_FIELD = re.compile(r'"(\w{1,40})"\s*:\s*"((?:[^"\\]|\\.)*)"')
 _SATURATION = 1.2
 """BM25's k1: how soon further mentions of a term stop counting."""
 
@@ -45,11 +48,12 @@ class Query:
 
     goal: dict[str, float] = field(default_factory=dict)
     tail: dict[str, float] = field(default_factory=dict)
+    task: dict[str, float] = field(default_factory=dict)
 
     @property
     def terms(self) -> frozenset[str]:
-        """Every term of either part."""
-        return frozenset(self.goal) | frozenset(self.tail)
+        """Every term of every part."""
+        return frozenset(self.goal) | frozenset(self.tail) | frozenset(self.task)
 
 
 class Reader:
@@ -129,6 +133,17 @@ def input_fields(raw: str) -> dict[str, object] | None:
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
+
+
+def known_fields(raw: str) -> dict[str, object]:
+    """The text fields that a shortened input still shows whole; later ones win, as in JSON."""
+    found: dict[str, object] = {}
+    for key, value in _FIELD.findall(raw[:6_000]):
+        try:
+            found[key] = json.loads(f'"{value}"')
+        except ValueError:
+            continue
+    return {k: v for k, v in found.items() if isinstance(v, str) and "…" not in v}
 
 
 def input_text(fields: dict[str, object] | None, raw: str) -> str:

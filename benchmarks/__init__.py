@@ -1,0 +1,1 @@
+"""Measurements on real histories; nothing here is needed at run time."""

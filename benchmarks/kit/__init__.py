@@ -1,0 +1,1 @@
+"""What the benchmarks share: histories, curves, strategies and pictures."""

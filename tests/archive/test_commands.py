@@ -1,0 +1,131 @@
+"""The archive's commands: exit codes, one-line errors, and what they print."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from agentscope_compaction.archive import Outcome, OutcomeKind, SqlArchive
+from agentscope_compaction.cli.archive import archive_app
+from agentscope_compaction.core.types import CompactionProposal
+
+Build = Callable[..., list[dict[str, Any]]]
+Saved = tuple[str, str]
+
+
+@pytest.fixture
+def saved(tmp_path: Path, reply: Build, proposal: CompactionProposal) -> Saved:
+    """An archive with two sessions, and a reference into it."""
+    path = tmp_path / "archive.db"
+
+    async def fill() -> str:
+        async with SqlArchive(path) as archive:
+            await archive.save("evil \x1b[31m\n\ud83d", [])
+            ref = await archive.save("s", reply(3), meta={"options": {"keep_threshold": 0.5}})
+            await archive.record(ref, proposal, "proposed")
+            said = Outcome(OutcomeKind.PARTLY, ("t1",), "reviewer", "rest is needed")
+            await archive.record(ref, proposal, said)
+            await archive.record(ref, proposal, {"kind": "recalled", "calls": ["call_0_0"]})
+            return ref
+
+    return str(path), asyncio.run(fill())
+
+
+def run(*args: str) -> tuple[int, str, str]:
+    """Exit code, standard output and standard error of a command."""
+    result = CliRunner().invoke(archive_app, list(args))
+    return result.exit_code, result.stdout, result.stderr
+
+
+def test_list(saved: Saved) -> None:
+    """The list shows every snapshot on one line each, whatever its ids hold."""
+    url, ref = saved
+    code, out, err = run("list", "--archive", url)
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    assert len(lines) == 3
+    assert lines[1].startswith(ref)
+    assert "\x1b" not in out
+    code, out, _ = run("list", "--archive", url, "--json", "--session", "s")
+    assert [row["ref"] for row in json.loads(out)] == [ref]
+    code, out, _ = run("list", "--archive", url, "--json", "--sessions")
+    assert {row["snapshots"] for row in json.loads(out)} == {1}
+
+
+def test_show(saved: Saved) -> None:
+    """A snapshot shows what was cut, why, who decided it and what was recalled."""
+    url, ref = saved
+    code, out, _ = run("show", ref, "--archive", url)
+    assert code == 0
+    for part in ("drop_result", "result_not_needed", "by reviewer: rest is needed", "recalled 1"):
+        assert part in out
+    assert out.count("result_not_needed") == 1
+    code, out, _ = run("show", ref, "--archive", url, "--json")
+    shown = json.loads(out)
+    assert [record["kind"] for record in shown["records"]] == ["proposed", "partly", "recalled"]
+    assert shown["recalls"] == {"call_0_0": 1}
+    assert shown["meta"] == {"options": {"keep_threshold": 0.5}}
+
+
+def test_restore(saved: Saved, tmp_path: Path, reply: Build) -> None:
+    """A history is printed, or written whole to a file that did not exist."""
+    url, ref = saved
+    code, out, _ = run("restore", ref, "--archive", url)
+    assert (code, json.loads(out)) == (0, reply(3))
+    code, out, _ = run("restore", ref, "--archive", url, "--call", "call_0_1")
+    assert json.loads(out) == reply(3)[1]["content"][3]
+    target = tmp_path / "out.json"
+    assert run("restore", ref, "--archive", url, "--out", str(target))[0] == 0
+    assert json.loads(target.read_text()) == reply(3)
+    assert run("restore", ref, "--archive", url, "--out", str(target))[0] == 2
+    assert run("restore", ref, "--archive", url, "--out", str(target), "--force")[0] == 0
+    assert run("restore", ref, "--archive", url, "--out", str(tmp_path / "no" / "x"))[0] == 1
+
+
+def test_delete_and_prune(saved: Saved) -> None:
+    """Deleting and pruning say how many snapshots went."""
+    url, _ = saved
+    assert run("delete", "s", "--archive", url) == (0, "deleted 1 snapshots\n", "")
+    assert run("prune", "--older-than", "1d", "--archive", url)[1] == "deleted 0 snapshots\n"
+    code, out, _ = run("prune", "--older-than", "2999-01-01", "--archive", url, "--json")
+    assert (code, json.loads(out)) == (0, {"deleted": 1})
+    assert run("list", "--archive", url) == (0, "nothing archived\n", "")
+
+
+@pytest.mark.parametrize(
+    ("code", "args"),
+    [
+        (1, ["show", "ar_nothing"]),
+        (1, ["restore", "nothing"]),
+        (2, ["prune", "--older-than", "yesterday"]),
+        (2, ["prune", "--older-than", "999999w"]),
+        (2, ["prune"]),
+        (2, ["show"]),
+        (2, ["list", "--nonsense"]),
+    ],
+)
+def test_exit_codes(saved: Saved, code: int, args: list[str]) -> None:
+    """1 is a failure, 2 is wrong use; a failure is one line without a traceback."""
+    got, out, err = run(*args, "--archive", saved[0])
+    assert (got, out) == (code, "")
+    assert "Traceback" not in err
+    assert code == 2 or err.count("\n") == 1
+
+
+def test_wrong_places(tmp_path: Path) -> None:
+    """A path without an archive is a failure and stays absent; a URL of no kind is wrong use."""
+    missing = tmp_path / "missing.db"
+    code, _, err = run("list", "--archive", str(missing))
+    assert (code, err) == (1, f"error: no archive at {missing}\n")
+    assert not missing.exists()
+    code, _, err = run("list", "--archive", "mysql://me:hunter2@h/x")
+    assert code == 2
+    assert "hunter2" not in err
+    damaged = tmp_path / "damaged.db"
+    damaged.write_text("not a database " * 99)
+    code, _, err = run("list", "--archive", str(damaged))
+    assert (code, err.count("\n")) == (1, 1)

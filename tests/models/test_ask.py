@@ -1,0 +1,124 @@
+"""Asking: which requests are made, how many at a time, and what they see."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from agentscope.classifier import (
+    BinaryAnswer,
+    BinaryQuestion,
+    ClassifierResponse,
+)
+
+from agentscope_compaction import (
+    CompactionProposal,
+    compact_context,
+)
+from agentscope_compaction.testing import HistoryBuilder, ScriptedDecisionModel, check_proposal
+
+pytestmark = pytest.mark.anyio
+
+Questions = Mapping[str, BinaryQuestion]
+
+
+def history(calls: int = 3) -> HistoryBuilder:
+    """A task, calls, and one recent message."""
+    builder = HistoryBuilder().user("task")
+    for n in range(calls):
+        builder.call("A", {"n": n}, "x" * 1_000, f"c{n}")
+    return builder.user("go on")
+
+
+async def propose(model: Any, calls: int = 3, **options: Any) -> CompactionProposal:
+    """Propose with one request per call and the given model."""
+    builder = history(calls)
+    options = {"preserve_recent_messages": 1, "max_questions_per_request": 2, **options}
+    proposal = await compact_context(builder.request(**options), model)
+    check_proposal(builder.messages, proposal)
+    return proposal
+
+
+def number(questions: Questions) -> int:
+    """The number of the call a request asks about: 1 for ``call_t1``."""
+    return int(next(iter(questions)).rpartition("t")[2])
+
+
+def reply(questions: Questions, probability: float = 0.0, **odd: Any) -> ClassifierResponse:
+    """A response; keywords replace answers by question kind."""
+    content: dict[str, Any] = {}
+    for name in questions:
+        kind = name.partition("_")[0]
+        content[name] = odd.get(kind, BinaryAnswer(probability))
+    return ClassifierResponse(model="m-1", content=content)
+
+
+async def test_a_plain_function_is_a_model() -> None:
+    """Any async function of (state, questions) will do, and its questions are AgentScope's."""
+    seen: list[BinaryQuestion] = []
+
+    async def model(state: dict[str, Any], questions: Questions) -> ClassifierResponse:
+        seen.extend(questions.values())
+        return reply(questions)
+
+    proposal = await propose(model)
+    assert proposal.stats["model"] == "m-1" and proposal.stats["requests"] == 3
+    assert all(isinstance(q, BinaryQuestion) and isinstance(q.instructions, str) for q in seen)
+    assert len(seen) == 6
+
+
+async def test_batches_ask_each_pair_once_and_together() -> None:
+    """Both questions of a call travel together, in order, within the limit, each once."""
+    model = ScriptedDecisionModel(1.0)
+    await propose(model, calls=7, max_questions_per_request=4)
+    batches = [list(questions) for _, questions in model.requests]
+    expected = [f"{kind}_t{n}" for n in range(1, 8) for kind in ("call", "result")]
+    assert [name for batch in batches for name in batch] == expected
+    assert [len(batch) for batch in batches] == [4, 4, 4, 2]
+
+
+async def test_each_request_sees_the_same_state_of_its_own() -> None:
+    """Every request gets an equal state, and what a model does to its copy reaches nobody."""
+    states = []
+
+    async def model(state: dict[str, Any], questions: Questions) -> ClassifierResponse:
+        states.append(repr(state))
+        state["calls"].clear()
+        state["goal"] = "mine"
+        return reply(questions)
+
+    proposal = await propose(model, calls=5, max_concurrency=1)
+    assert len(states) == 5 and len(set(states)) == 1
+    assert repr(dict(proposal.observation)) == states[0]
+
+
+@pytest.mark.parametrize("limit", [1, 2, 5])
+async def test_concurrency_is_bounded(limit: int) -> None:
+    """Never more than ``max_concurrency`` requests are in flight, and as many as that."""
+    running = peak = 0
+
+    async def model(state: dict[str, Any], questions: Questions) -> ClassifierResponse:
+        nonlocal running, peak
+        running += 1
+        peak = max(peak, running)
+        for _ in range(3):
+            await asyncio.sleep(0)
+        running -= 1
+        return reply(questions)
+
+    await propose(model, calls=9, max_concurrency=limit)
+    assert peak == limit
+
+
+async def test_usage_is_summed_and_may_be_unknown() -> None:
+    """Reported tokens add up over requests; what is not reported stays unknown."""
+    proposal = await propose(ScriptedDecisionModel(0.0))
+    assert proposal.stats["usage"] == {"input_tokens": 300, "output_tokens": 6}
+
+    async def silent(state: dict[str, Any], questions: Questions) -> ClassifierResponse:
+        return reply(questions)
+
+    proposal = await propose(silent)
+    assert proposal.stats["usage"] == {"input_tokens": None, "output_tokens": None}

@@ -1,0 +1,199 @@
+"""Strict answers: what counts as one, and what a bad one or a failed request means."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from agentscope.classifier import (
+    BinaryAnswer,
+    BinaryQuestion,
+    ChoiceAnswer,
+    ClassifierResponse,
+    RefusalAnswer,
+)
+
+from agentscope_compaction import (
+    CompactionProposal,
+    ConfigurationError,
+    DecisionAnswerError,
+    DecisionHTTPError,
+    DecisionModelError,
+    DecisionReason,
+    DecisionTimeoutError,
+    compact_context,
+)
+from agentscope_compaction.testing import HistoryBuilder, check_proposal
+
+pytestmark = pytest.mark.anyio
+
+Questions = Mapping[str, BinaryQuestion]
+
+
+def history(calls: int = 3) -> HistoryBuilder:
+    """A task, calls, and one recent message."""
+    builder = HistoryBuilder().user("task")
+    for n in range(calls):
+        builder.call("A", {"n": n}, "x" * 1_000, f"c{n}")
+    return builder.user("go on")
+
+
+async def propose(model: Any, calls: int = 3, **options: Any) -> CompactionProposal:
+    """Propose with one request per call and the given model."""
+    builder = history(calls)
+    options = {"preserve_recent_messages": 1, "max_questions_per_request": 2, **options}
+    proposal = await compact_context(builder.request(**options), model)
+    check_proposal(builder.messages, proposal)
+    return proposal
+
+
+def number(questions: Questions) -> int:
+    """The number of the call a request asks about: 1 for ``call_t1``."""
+    return int(next(iter(questions)).rpartition("t")[2])
+
+
+def reply(questions: Questions, probability: float = 0.0, **odd: Any) -> ClassifierResponse:
+    """A response; keywords replace answers by question kind."""
+    content: dict[str, Any] = {}
+    for name in questions:
+        kind = name.partition("_")[0]
+        content[name] = odd.get(kind, BinaryAnswer(probability))
+    return ClassifierResponse(model="m-1", content=content)
+
+
+class Odd:
+    """A value that is anything but an answer."""
+
+
+NO_PROBABILITIES: list[Any] = [
+    *(-0.01, 1.01, math.nan, math.inf, -math.inf),
+    *(True, False, "0.5", None, [0.5]),
+]
+BAD_ANSWERS: dict[str, Any] = {
+    "missing": None,
+    "refused": RefusalAnswer(),
+    "choice": ChoiceAnswer(choice="a", confidence=1.0, probabilities={"a": 1.0}),
+    "list": [0.5],
+    "number": 0.5,
+    "mapping": {"type": "binary_answer", "probability": 0.5},
+    "wrong type": SimpleNamespace(type="noul", probability=0.5),
+    "no type": SimpleNamespace(probability=0.5),
+    "no probability": SimpleNamespace(type="binary_answer"),
+    **{f"probability {value!r}": BinaryAnswer(value) for value in NO_PROBABILITIES},
+}
+NO_RESPONSES: dict[str, Any] = {
+    "none": None,
+    "text": "yes",
+    "list content": SimpleNamespace(content=[1]),
+    "no content": Odd(),
+}
+
+
+@pytest.mark.parametrize("kind", ["call", "result"])
+@pytest.mark.parametrize("answer", BAD_ANSWERS.values(), ids=BAD_ANSWERS)
+async def test_malformed_answers(answer: Any, kind: str) -> None:
+    """One bad answer fails the proposal, or with ``keep`` keeps just its own call."""
+
+    async def model(state: dict[str, Any], questions: Questions) -> ClassifierResponse:
+        return reply(questions, **({kind: answer} if number(questions) == 2 else {}))
+
+    with pytest.raises(DecisionAnswerError, match=f"{kind}_t2"):
+        await propose(model)
+    proposal = await propose(model, on_batch_failure="keep")
+    assert [d.reason for d in proposal.decisions] == [
+        DecisionReason.CALL_NOT_NEEDED,
+        DecisionReason.UNANSWERED,
+        DecisionReason.CALL_NOT_NEEDED,
+    ]
+    assert (proposal.decisions[1].keep_call, proposal.decisions[1].keep_result) == (None, None)
+
+
+@pytest.mark.parametrize("response", NO_RESPONSES.values(), ids=NO_RESPONSES)
+async def test_responses_that_are_none(response: Any) -> None:
+    """A response without a mapping of answers is an answer error."""
+
+    async def model(state: dict[str, Any], questions: Questions) -> Any:
+        return response
+
+    with pytest.raises(DecisionAnswerError):
+        await propose(model)
+    with pytest.raises(DecisionAnswerError):
+        await propose(model, on_batch_failure="keep")
+
+
+async def test_absent_and_extra_answers(caplog: pytest.LogCaptureFixture) -> None:
+    """An absent answer is an error; one that was not asked is ignored with a warning."""
+
+    async def model(state: dict[str, Any], questions: Questions) -> ClassifierResponse:
+        answered = reply(questions)
+        answered.content["call_t99"] = BinaryAnswer(0.5)
+        if number(questions) == 2:
+            del answered.content["result_t2"]
+        return answered
+
+    with caplog.at_level(logging.WARNING, "agentscope_compaction"):
+        proposal = await propose(model, on_batch_failure="keep")
+    assert proposal.decisions[1].reason == DecisionReason.UNANSWERED
+    assert sum("not asked" in record.message for record in caplog.records) == 3
+    with pytest.raises(DecisionAnswerError, match="result_t2"):
+        await propose(model)
+
+
+FAILURES: dict[str, tuple[BaseException, type[Exception]]] = {
+    "error": (RuntimeError("secret body"), DecisionModelError),
+    "timeout": (TimeoutError(), DecisionTimeoutError),
+    "http": (DecisionHTTPError("no", status=503, request_id="r"), DecisionHTTPError),
+    "own cancellation": (asyncio.CancelledError(), DecisionModelError),
+}
+
+
+@pytest.mark.parametrize(("error", "expected"), FAILURES.values(), ids=FAILURES)
+async def test_failed_requests(error: BaseException, expected: type[Exception]) -> None:
+    """A failed request fails the proposal, or with ``keep`` keeps its own calls."""
+
+    async def model(state: dict[str, Any], questions: Questions) -> ClassifierResponse:
+        if number(questions) == 2:
+            raise error
+        return reply(questions)
+
+    with pytest.raises(expected) as caught:
+        await propose(model)
+    assert "secret" not in str(caught.value)
+    assert isinstance(caught.value, DecisionModelError)
+    proposal = await propose(model, on_batch_failure="keep")
+    assert proposal.decisions[1].reason == DecisionReason.UNANSWERED
+    assert proposal.decisions[2].reason == DecisionReason.CALL_NOT_NEEDED
+
+
+async def test_keep_raises_when_nothing_was_answered() -> None:
+    """``keep`` needs at least one answer to act on."""
+
+    async def model(state: dict[str, Any], questions: Questions) -> ClassifierResponse:
+        raise ValueError
+
+    with pytest.raises(DecisionModelError, match="ValueError"):
+        await propose(model, on_batch_failure="keep")
+
+
+async def test_a_configuration_error_is_never_kept_over() -> None:
+    """What the user must repair is raised whatever ``on_batch_failure`` says."""
+
+    async def model(state: dict[str, Any], questions: Questions) -> ClassifierResponse:
+        if number(questions) == 2:
+            raise ConfigurationError("no key")
+        return reply(questions)
+
+    with pytest.raises(ConfigurationError):
+        await propose(model, on_batch_failure="keep")
+
+
+async def test_models_that_are_not_asynchronous() -> None:
+    """A synchronous function and something not callable are model errors."""
+    for model in (lambda state, questions: reply(questions), 3):
+        with pytest.raises(DecisionModelError):
+            await propose(model)
