@@ -15,6 +15,7 @@ from weakref import WeakSet
 from agentscope_compaction.agents import accepting
 from agentscope_compaction.agents.announce import describe, event_of, log_event, span
 from agentscope_compaction.agents.notes import Notes
+from agentscope_compaction.agents.profile import with_profile
 from agentscope_compaction.agents.proposing import (
     Counter,
     Judge,
@@ -24,7 +25,6 @@ from agentscope_compaction.agents.proposing import (
 )
 from agentscope_compaction.agents.recall import recall_tool
 from agentscope_compaction.archive import Archive, Outcome, OutcomeKind, SqlArchive
-from agentscope_compaction.calibration.profile import with_profile
 from agentscope_compaction.compact import embedded
 from agentscope_compaction.core.options import CompactionOptions
 from agentscope_compaction.core.types import CompactionProposal, JSONObject, Thresholds

@@ -19,9 +19,9 @@ from pathlib import Path
 from agentscope_compaction.core.options import CompactionOptions
 from agentscope_compaction.core.types import Thresholds
 from agentscope_compaction.models.embedded import EmbeddedDecisionModel
-from benchmarks.histories import shared_folder
-from benchmarks.replay_history import History, State, read_history
-from benchmarks.replay_policies import Keep, MaskBatches, MaskSteps, Ours, Policy
+from benchmarks.kit.histories import shared_folder
+from benchmarks.kit.replay_history import History, State, read_history
+from benchmarks.kit.replay_policies import Keep, MaskBatches, MaskSteps, Ours, Policy
 
 __all__ = ["Figures", "Prices", "load_histories", "policies", "replay"]
 
@@ -145,7 +145,7 @@ def policies(calibrated: Thresholds | None = None) -> dict[str, Callable[[], Pol
 
 async def main() -> None:
     """Measure, print, and write the files if asked."""
-    from benchmarks.replay_report import report
+    from benchmarks.kit.replay_report import report
 
     usual = Prices()
     arguments = argparse.ArgumentParser(description="Replay real histories under a limit.")
@@ -158,7 +158,7 @@ async def main() -> None:
     options = arguments.parse_args()
     histories = load_histories()
     if not histories:
-        raise SystemExit("no histories found; see benchmarks/histories.py")
+        raise SystemExit("no histories found; see benchmarks/kit/histories.py")
     prices = Prices(options.price_read, options.price_cached, options.price_judge)
     text, drawing = await report(histories, prices, options.limit, options.date)
     print(text)

@@ -23,6 +23,7 @@ from agentscope_compaction import (
     EmbeddedDecisionModel,
     SqlArchive,
     compact_context,
+    tokens,
 )
 from agentscope_compaction.core.jsontext import compact, copy_json
 from benchmarks.speed_history import GOAL, TOOL, history
@@ -36,6 +37,7 @@ class Instant:
     """Answers at once, keeping every third output; remembers nothing."""
 
     local = False
+    reads_only = True  # as the bundled client declares
 
     async def __call__(self, state: dict[str, Any], questions: Mapping[str, Any]) -> Any:
         """Answer each question from its number alone."""
@@ -95,7 +97,12 @@ async def propose(calls: int, evidence: int) -> dict[str, Any]:
     size = len(compact(given["messages"]).encode())
     resident = _resident()
     repeats = 5 if calls <= 1_600 else 3
-    measured: dict[str, Any] = await timed(lambda: compact_context(given, model), repeats)
+
+    def cold() -> Awaitable[Any]:
+        tokens._measured.cache_clear()  # else short histories alone would be counted beforehand
+        return compact_context(given, model)
+
+    measured: dict[str, Any] = await timed(cold, repeats)
     return {**measured, "json": size, "resident": _resident() - resident}
 
 

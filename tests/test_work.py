@@ -6,7 +6,12 @@ from typing import Any
 
 import pytest
 
-from agentscope_compaction import CompactionRequest, Thresholds, compact_context
+from agentscope_compaction import (
+    CompactionRequest,
+    JevDecisionModel,
+    Thresholds,
+    compact_context,
+)
 from agentscope_compaction.agents.limits import unremovable
 from agentscope_compaction.core.conclude import Evidence, conclude
 from agentscope_compaction.core.decisions import Answer
@@ -94,6 +99,20 @@ async def test_copies_of_the_state_follow_concurrency(limit: int) -> None:
     await compact_context(request, model)
     assert len(model.requests) == 60
     assert len({id(state) for state, _ in model.requests}) <= limit
+
+
+async def test_a_model_that_only_reads_gets_no_copy() -> None:
+    """The bundled client declares it, so a request costs nothing in the length of the view."""
+
+    class Reader(ScriptedDecisionModel):
+        reads_only = True
+
+    model = Reader(1.0)
+    request = one_reply(6).request(preserve_recent_messages=1, max_questions_per_request=2)
+    await compact_context(request, model)
+    assert len(model.requests) == 6
+    assert len({id(state) for state, _ in model.requests}) == 1
+    assert JevDecisionModel.reads_only
 
 
 def test_a_changed_copy_is_not_used_again() -> None:

@@ -87,7 +87,7 @@ def _would_think_alone(message: JSONObject) -> bool:
     spoken = [kind for kind in kinds if kind not in ("tool_call", "tool_result")]
     return any(
         kind == "thinking" and following in ("hint", None)
-        for kind, following in zip(spoken, [*spoken[1:], None], strict=False)
+        for kind, following in zip(spoken, [*spoken[1:], None], strict=False)  # none: no pairs
     )
 
 

@@ -10,9 +10,9 @@ from agentscope_compaction.calibration.uses import Use, find_uses, holds
 from agentscope_compaction.core.decisions import Answer, decide
 from agentscope_compaction.core.options import CompactionOptions
 from agentscope_compaction.core.pairing import Pair, find_pairs
-from agentscope_compaction.core.rules import removal_unsafe
+from agentscope_compaction.core.rules import removal_unsafe, signed_messages
 from agentscope_compaction.core.stubs import Recovery, stub_text
-from agentscope_compaction.core.types import Action, JSONObject, Thresholds
+from agentscope_compaction.core.types import Action, Thresholds
 from agentscope_compaction.tokens import texts_of
 
 __all__ = ["JudgedCall", "JudgedCut", "Need", "Outcome", "judged_cut", "outcome"]
@@ -85,8 +85,9 @@ def judged_cut(
     """
     pairs = [p for p in find_pairs(cut.past, options.reused_ids).pairs if p.id in answers]
     stubs = [_stub(pair, options) for pair in pairs]
+    signed = signed_messages(cut.past)
     calls = [
-        _call(cut.past, pair, stub, answers[pair.id])
+        _call(pair, stub, answers[pair.id], removable=not removal_unsafe(pair, signed))
         for pair, stub in zip(pairs, stubs, strict=True)
     ]
     number = {pair.result_at: n for n, pair in enumerate(pairs)}
@@ -128,10 +129,9 @@ def _stub(pair: Pair, options: CompactionOptions) -> str:
     return stub_text(pair.text or "", Recovery(pair.call_id), options)
 
 
-def _call(messages: Sequence[JSONObject], pair: Pair, stub: str, answer: Answer) -> JudgedCall:
+def _call(pair: Pair, stub: str, answer: Answer, *, removable: bool) -> JudgedCall:
     before = len(pair.text or "")
     cut = max(0, before - len(stub))
-    removable = not removal_unsafe(messages, pair)
     removed = before + len(str(pair.call["input"])) if removable else cut
     return JudgedCall(answer, cut, removed, removable)
 

@@ -97,8 +97,8 @@ def calibrate(
 
 
 def _report(judged: Sequence[JudgedCut], loss: float, out: Path | None, *, as_json: bool) -> None:
+    from agentscope_compaction.agents.profile import Profile, save_profile
     from agentscope_compaction.calibration.curve import curve, suggest, warnings_about
-    from agentscope_compaction.calibration.profile import Profile, save_profile
 
     if not any(cut.calls for cut in judged):
         raise CommandError("no call was judged: the histories are too short, or --tool names none")

@@ -79,7 +79,8 @@ async def ask(
 
     Args:
         model: The decision model.
-        state: What it judges; a model that is not local gets a copy, its own while it answers.
+        state: What it judges. A model gets a copy, its own while it answers, unless it is local
+            or declares ``reads_only = True``.
         batches: Decision ids per request.
         options: Concurrency and what a failed batch means.
         deadline: Event-loop time at which everything must have been answered.
@@ -92,12 +93,13 @@ async def ask(
     """
     slots = asyncio.Semaphore(options.max_concurrency)
     binary, copies = await _question_type(), Copies(state)
+    shared = is_local(model) or getattr(model, "reads_only", None) is True
 
     async def one(ids: Sequence[str]) -> _Reply:
         async with slots:
             await asyncio.sleep(0)  # a model that answers at once must not hold up the loop
             questions = {n: binary(q) for i in ids for n, q in questions_for(i).items()}
-            shown = state if is_local(model) else copies.take()
+            shown = state if shared else copies.take()
             reply = _read(await _call(model, shown, questions, deadline), ids)
             copies.give_back(shown)
         if reply.faults and options.on_batch_failure is BatchFailure.FAIL:

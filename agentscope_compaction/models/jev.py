@@ -59,6 +59,8 @@ class JevDecisionModel:
 
     accepts_deadline: ClassVar[bool] = True
     """Whether ``deadline`` may be passed, so that no wait is begun that must end past it."""
+    reads_only: ClassVar[bool] = True
+    """The state is never changed, so it need not be copied for each request."""
     local: ClassVar[bool] = False
     """State leaves this process, so the caller redacts it and withholds outputs."""
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agentscope_compaction import Compactor, Thresholds
-from agentscope_compaction.calibration.profile import Profile, load_profile, save_profile
+from agentscope_compaction.agents.profile import Profile, load_profile, save_profile
 from agentscope_compaction.errors import ConfigurationError
 
 PROFILE = Profile("scripted-1", Thresholds(0.2, 0.6), 0.04, (0.01, 0.1), 12, "2026-01-31")

@@ -6,10 +6,10 @@ import pytest
 
 from agentscope_compaction.core.options import CompactionOptions
 from agentscope_compaction.testing import HistoryBuilder, ScriptedDecisionModel
+from benchmarks.kit.replay_bars import bar_panels
+from benchmarks.kit.replay_history import History, State, count_tokens, read_history
+from benchmarks.kit.replay_policies import Keep, MaskBatches, MaskSteps, Ours
 from benchmarks.replay import Prices, replay
-from benchmarks.replay_bars import bar_panels
-from benchmarks.replay_history import History, State, count_tokens, read_history
-from benchmarks.replay_policies import Keep, MaskBatches, MaskSteps, Ours
 
 pytestmark = pytest.mark.anyio
 

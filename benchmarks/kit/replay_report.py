@@ -15,10 +15,10 @@ from agentscope_compaction.core.jsontext import compact
 from agentscope_compaction.memory import AnswerMemory
 from agentscope_compaction.models.embedded import EmbeddedDecisionModel
 from agentscope_compaction.testing import ScriptedDecisionModel
+from benchmarks.kit.replay_bars import bar_panels
+from benchmarks.kit.replay_history import History
+from benchmarks.kit.replay_policies import Ours
 from benchmarks.replay import Figures, Prices, limit_of, policies, replay
-from benchmarks.replay_bars import bar_panels
-from benchmarks.replay_history import History
-from benchmarks.replay_policies import Ours
 
 __all__ = ["report"]
 

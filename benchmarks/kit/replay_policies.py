@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from agentscope_compaction.agents.settings import Settings
 from agentscope_compaction.agents.limits import oldest_only, unremovable, untouchable
+from agentscope_compaction.agents.settings import Settings
 from agentscope_compaction.calibration.uses import readable
 from agentscope_compaction.compact import own_copy, propose
 from agentscope_compaction.core.options import CompactionOptions
@@ -17,7 +17,7 @@ from agentscope_compaction.errors import ObservationBudgetError
 from agentscope_compaction.memory import AnswerMemory
 from agentscope_compaction.models.ask import is_local
 from agentscope_compaction.models.seam import DecisionModel
-from benchmarks.replay_history import State, count_tokens
+from benchmarks.kit.replay_history import State, count_tokens
 
 __all__ = ["KEPT", "Keep", "MaskBatches", "MaskSteps", "Ours", "Policy"]
 
@@ -151,7 +151,7 @@ class Ours:
                     self._model,
                     counter=count_tokens,
                     redact=None,
-                    unremovable=lambda pair: unremovable(request.messages, pair, finished),
+                    unremovable=unremovable(request.messages, finished),
                     memory=self._memory,
                 )
             except ObservationBudgetError:
