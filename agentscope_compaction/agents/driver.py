@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakKeyDictionary
 
 from agentscope_compaction.agents.announce import event_of
-from agentscope_compaction.agents.gauge import Gauge
+from agentscope_compaction.agents.gauge import Gauge, tools_tokens
 from agentscope_compaction.agents.notes import Notes
 from agentscope_compaction.agents.settings import Settings
 from agentscope_compaction.agents.snapshot import goal_of
@@ -94,8 +94,8 @@ class Driver:
 
     async def _step(self, agent: Agent, inputs: object, *, reply_over: bool) -> None:
         size, notes = agent.model.context_size, Notes(agent.state)
-        tokens = await self._gauge.tokens(agent)
-        if tokens < self.settings.trigger(size):
+        tokens, tools = await self._gauge.tokens(agent), await tools_tokens(agent)
+        if tokens < self.settings.trigger(size, tools):
             return
         decided = notes.pending is not None and "decision" in notes.pending
         if decided or not self.settings.grown(tokens, notes.judged_tokens):
@@ -103,7 +103,7 @@ class Driver:
         notes.judged_tokens = tokens
         goal = self.settings.goal or self.compactor.goal or goal_of(agent.state, inputs)
         proposal = await self.compactor.propose(
-            agent, goal=goal, target_tokens=self.settings.target(size), reply_over=reply_over
+            agent, goal=goal, target_tokens=self.settings.target(size, tools), reply_over=reply_over
         )
         if not proposal.changed:
             return

@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary
 if TYPE_CHECKING:
     from agentscope.agent import Agent
 
-__all__ = ["Gauge"]
+__all__ = ["Gauge", "tools_tokens"]
 
 _DATA_BYTES = 8_000
 """AgentScope's flat 2,000 tokens per data block, in bytes (``model/_base.py``)."""
@@ -58,6 +58,12 @@ class Gauge:
                 counted.append(_Counted([], 0))
             _update(counted[index], message.content)
         return math.ceil((sum(entry.size for entry in counted) + summary) / 4)
+
+
+async def tools_tokens(agent: Agent) -> int:
+    """Return the tokens of the schemas of the agent's tools, as its model counts them."""
+    schemas = await agent.toolkit.get_tool_schemas(agent.state.tool_context.activated_groups)
+    return await agent.model.count_tokens([], schemas)
 
 
 def _update(entry: _Counted, content: Sequence[Any]) -> None:

@@ -36,7 +36,7 @@ class Lab:
     def tool(self) -> FunctionTool:
         """Return the tool."""
 
-        def look(page: int) -> str:
+        def look(page: int) -> Any:
             """Show a page."""
             self.runs[page] += 1
             return self.page(page)

@@ -173,7 +173,7 @@ def _reasoning(b: HistoryBuilder) -> None:
 
 
 def _gemini(b: HistoryBuilder) -> None:
-    signed = "gemini_ts:" + "QUJD" * 300 + "/x"
+    signed = "gemini_ts:" + "QUJD" * 300 + "Pz8/"
     b.call("look", {"page": 1}, "gemini output " * 300, signed)
     b.call("look", {"page": 2}, "unsigned output " * 300, "g2").say("Gemini.")
 

@@ -37,7 +37,7 @@ FORMS = ["hook", "class", "instance", "mixin", "both"]
 def _build(lab: Any, form: str, compactor: Any, turns: Any, **kwargs: Any) -> Any:
     """Return an agent that compacts, in one of the ways to say so."""
     model = {key: kwargs.pop(key) for key in ("context_size", "stream") if key in kwargs}
-    more = {key: kwargs.pop(key) for key in ("state", "tools") if key in kwargs}
+    more: dict[str, Any] = {k: kwargs.pop(k) for k in ("state", "tools") if k in kwargs}
     if form in ("hook", "both"):
         more["middlewares"] = [CompactionMiddleware(compactor, **kwargs)]
     decorate = with_compaction(compactor, **kwargs)
@@ -152,7 +152,7 @@ async def test_before_reply_judges_by_the_new_message(lab: Any, form: str) -> No
 async def test_a_resumed_reply_is_left_alone(lab: Any) -> None:
     """Answers to a parked reply do not trigger the look before a reply."""
 
-    def risky() -> str:
+    def risky() -> Any:
         """Do something risky."""
         return "done"
 
@@ -179,7 +179,7 @@ async def test_a_parked_reply_survives_a_pass(lab: Any) -> None:
     """Cutting while a call waits for the user leaves that call to be confirmed and run once."""
     ran = []
 
-    def risky() -> str:
+    def risky() -> Any:
         """Do something risky."""
         ran.append(1)
         return "done"

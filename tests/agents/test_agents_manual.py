@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 from agentscope.agent import Agent
-from agentscope.message import TextBlock, ToolCallBlock, ToolCallState
+from agentscope.message import Msg, TextBlock, ToolCallBlock, ToolCallState
 from agentscope.state import AgentState
 
 from agentscope_compaction import ConfigurationError, StaleProposalError, with_compaction
+from agentscope_compaction.testing import HistoryBuilder
 
 pytestmark = pytest.mark.anyio
 
@@ -276,3 +277,29 @@ async def test_removal_is_refused_in_a_running_reply(lab: Any) -> None:
     assert {(d.action, d.reason) for d in done} == {("drop_result", "removal_unsafe")}
     assert lab.cut(agent) == ["c0", "c1", "c2"]
     assert set(lab.runs.values()) == {1} and len(lab.runs) == 6
+
+
+async def test_a_message_of_only_calls_can_be_judged(lab: Any) -> None:
+    """A reply that never said a word is judged like any other, and may vanish when it is over."""
+    built = HistoryBuilder().user("look").reply()
+    built.call("look", {"page": 1}, lab.page(1), "a").user("and?").say("nothing")
+    state = AgentState(context=[Msg.model_validate(message) for message in built.messages])
+    compactor = lab.compactor(lab.remover(), preserve_recent_calls=0)
+    agent = lab.agent([], cls=with_compaction(compactor)(Agent), state=state)
+    before = lab.dump(agent)
+    proposal = await agent.propose_compaction(goal="sum up")
+    assert await agent.accept_compaction(proposal) == ("t1",)
+    assert len(agent.state.context) == 3
+    assert await agent.restore_compaction(proposal) == ("t1",)
+    assert lab.dump(agent) == before
+
+
+async def test_the_tail_message_never_vanishes(lab: Any) -> None:
+    """A finished reply of nothing but calls at the end is cut, not removed: hosts look there."""
+    built = HistoryBuilder().user("look").reply().call("look", {"page": 1}, lab.page(1), "a")
+    state = AgentState(context=[Msg.model_validate(message) for message in built.messages])
+    compactor = lab.compactor(lab.remover(), preserve_recent_calls=0)
+    agent = lab.agent([], cls=with_compaction(compactor)(Agent), state=state)
+    proposal = await agent.propose_compaction(goal="sum up")
+    assert [(d.action, d.reason) for d in proposal.decisions] == [("drop_result", "removal_unsafe")]
+    assert await agent.accept_compaction(proposal) == ("t1",)

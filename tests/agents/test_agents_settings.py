@@ -1,0 +1,75 @@
+"""Triggers, targets and growth, as numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from agentscope.message import TextBlock
+from agentscope.model import ChatModelBase
+
+from agentscope_compaction import CompactionMiddleware, accept_all
+from agentscope_compaction.agents.gauge import Gauge
+from agentscope_compaction.agents.settings import Settings
+from agentscope_compaction.testing.chat import ScriptedChatModel
+
+
+@pytest.mark.parametrize(
+    ("given", "tools", "trigger", "target"),
+    [
+        ({}, 0, 6_000, 4_000),
+        ({}, 1_500, 4_500, 2_500),  # AgentScope counts the tools' schemas, so we leave them room
+        ({}, 4_500, 1_500, 1_000),
+        ({}, 9_000, 1_000, 666),
+        ({"trigger_tokens": 900}, 1_500, 900, 600),  # a target above the trigger never acts
+        ({"trigger_tokens": 900, "target_tokens": 5_000}, 0, 900, 5_000),  # unless asked for
+        ({"trigger_ratio": 0.0}, 0, 0, 1),
+        ({"trigger_ratio": 0.3}, 0, 3_000, 2_000),
+    ],
+)
+def test_triggers_and_targets(given: Any, tools: int, trigger: int, target: int) -> None:
+    """For a window of 10,000 tokens."""
+    settings = Settings(**given)
+    assert settings.trigger(10_000, tools) == trigger
+    assert settings.target(10_000, tools) == target
+
+
+@pytest.mark.parametrize(
+    ("ratio", "tokens", "judged", "grown"),
+    [
+        (0.1, 1_000, None, True),
+        (0.1, 1_099, 1_000, False),
+        (0.1, 1_100, 1_000, True),
+        (0.1, 999, 1_000, True),  # it was cut or cleared since, so the old figure means nothing
+        (0.0, 1_000, 1_000, False),
+        (0.0, 1_001, 1_000, True),
+    ],
+)
+def test_growth(ratio: float, tokens: int, judged: int | None, grown: bool) -> None:
+    """At most one judging per growth step."""
+    assert Settings(min_growth_ratio=ratio).grown(tokens, judged) is grown
+
+
+@pytest.mark.anyio
+async def test_the_size_is_agentscopes_own(lab: Any) -> None:
+    """The cheap count equals AgentScope's, also after blocks were replaced."""
+    agent, gauge = await lab.worked(), Gauge()
+    for text in ("short", "长文本" * 50):
+        agent.state.context[-1].content[-1] = TextBlock(text=text)
+        own = await agent.model.count_tokens(list(agent.state.context), None)
+        assert abs(await gauge.tokens(agent) - own) <= 1
+
+
+@pytest.mark.anyio
+async def test_a_model_that_counts_itself_is_asked(lab: Any) -> None:
+    """Triggers, target and figures follow a model's own ``count_tokens``."""
+
+    class Dense(ScriptedChatModel):
+        async def count_tokens(self, messages: Any, tools: Any) -> int:
+            return 3 * await ChatModelBase.count_tokens(self, messages, tools)
+
+    agent = lab.agent([], middlewares=[CompactionMiddleware(lab.compactor(), accept_all)])
+    agent.model = Dense(lab.script(8), context_size=16_000)
+    await agent.reply(lab.user("look"))
+    assert lab.cut(agent)  # by AgentScope's rule the window would not be half full
+    assert agent.model.summaries == 0
