@@ -129,11 +129,9 @@ class InMemoryArchive:
         kept.sort(key=lambda k: (k.created_us, k.order), reverse=True)
         return [_entry(k) for k in kept]
 
-    async def damaged(self, session_id: str | None = None) -> Sequence[str]:
-        """See :meth:`SqlArchive.damaged`; nothing here can be damaged."""
-        if session_id is not None:
-            session_bytes(session_id)
-        return []
+    async def survey(self, session_id: str | None = None) -> tuple[Entries, Sequence[str]]:
+        """See :meth:`SqlArchive.survey`; nothing here can be damaged."""
+        return await self.list(session_id), []
 
     async def entry(self, ref: str) -> ArchiveEntry:
         """See :meth:`AuditedArchive.entry`."""

@@ -144,20 +144,17 @@ class SqlArchive:
         return await self._run("read the history", lambda work: operations.history(work, known))
 
     async def list(self, session_id: str | None = None) -> Entries:
-        """See :meth:`Archive.list`; :meth:`damaged` names what it leaves out."""
-        found, damaged = await self._entries(session_id)
+        """See :meth:`Archive.list`; :meth:`survey` names what it leaves out."""
+        found, damaged = await self.survey(session_id)
         for ref in damaged:
             _log.warning("archive: the row of snapshot %r is damaged; it is not listed", ref)
         return found
 
-    async def damaged(self, session_id: str | None = None) -> Sequence[str]:
-        """References of snapshots whose row does not match its digest; ``load`` refuses them.
+    async def survey(self, session_id: str | None = None) -> tuple[Entries, Sequence[str]]:
+        """What :meth:`list` returns, and the references of snapshots whose row is damaged.
 
         Blocks are not read: damage in them shows when a snapshot is loaded.
         """
-        return (await self._entries(session_id))[1]
-
-    async def _entries(self, session_id: str | None) -> tuple[Entries, Sequence[str]]:
         from agentscope_compaction.archive import operations
 
         name = None if session_id is None else session_bytes(session_id)

@@ -75,7 +75,7 @@ async def test_changed_snapshot_columns_are_noticed(
     with pytest.raises(ArchiveIntegrityError):
         await sqlite.load(ref)
     assert [entry.ref for entry in await sqlite.list()] == [other]
-    assert await sqlite.damaged() == [ref]
+    assert (await sqlite.survey())[1] == [ref]
     assert ref in caplog.text and other not in caplog.text
     with pytest.raises(ArchiveIntegrityError):
         await sqlite.entry(ref)
@@ -88,8 +88,8 @@ async def test_a_damaged_row_is_left_out_on_each_database(url: str, reply: Build
         await _raw(archive, f"UPDATE compaction_snapshot SET chars = 7 WHERE ref = '{refs[1]}'")
         for session in (None, "s"):
             assert [entry.ref for entry in await archive.list(session)] == [refs[2], refs[0]]
-            assert await archive.damaged(session) == [refs[1]]
-        assert await archive.damaged("t") == []
+            assert (await archive.survey(session))[1] == [refs[1]]
+        assert (await archive.survey("t"))[1] == []
         with pytest.raises(ArchiveIntegrityError):
             await archive.load(refs[1])
 
@@ -100,11 +100,11 @@ async def test_rows_without_their_session(sqlite: SqlArchive, reply: Build) -> N
     with database(sqlite) as conn:
         conn.execute("UPDATE compaction_session SET name = x'ff'")
         assert [usage.session_id for usage in await sqlite.sessions()] == ["\\xff"]
-        assert await sqlite.damaged() == [ref]
+        assert (await sqlite.survey())[1] == [ref]
         conn.execute("PRAGMA foreign_keys = OFF")
         conn.execute("DELETE FROM compaction_session")
     assert await sqlite.list() == []
-    assert await sqlite.damaged() == [ref]
+    assert (await sqlite.survey())[1] == [ref]
     with pytest.raises(ArchiveIntegrityError):
         await sqlite.load(ref)
 
