@@ -158,7 +158,7 @@ def _opened(url: str | None) -> Opened:
     except ConfigurationError as error:
         if url is None:
             raise CommandError(f"{ENVIRONMENT}: {error}") from None
-        raise typer.BadParameter(str(error), param_hint="--archive") from None
+        raise typer.BadParameter(str(error), param_hint="'--archive'") from None
     path = getattr(opened, "path", None)
     if url is not None and path is not None and not path.exists():
         raise CommandError(f"no archive at {path}; --archive takes the path or URL of one")
@@ -175,7 +175,7 @@ def _moment(text: str) -> datetime:
         return datetime.fromisoformat(text.strip()).astimezone()
     except (ValueError, OverflowError, OSError):
         raise typer.BadParameter(
-            "takes 30d, 12h, or an ISO date", param_hint="--older-than"
+            "takes 30d, 12h, or an ISO date", param_hint="'--older-than'"
         ) from None
 
 

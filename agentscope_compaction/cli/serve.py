@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from agentscope_compaction.cli.failures import CommandError
 from agentscope_compaction.errors import ConfigurationError
 from agentscope_compaction.models.env import Backend, decision_model_from_env
 
@@ -41,9 +42,14 @@ def serve(
     env = dict(os.environ)
     if model is not None:
         env["DECISION_MODEL_BACKEND"] = model.value
-    service.serve(
-        host, port, decision_model=decision_model_from_env(env=env), token=token, close_model=True
-    )
+    decision_model = decision_model_from_env(env=env)
+    try:
+        service.serve(host, port, decision_model=decision_model, token=token, close_model=True)
+    except OSError as error:
+        why = str(error.strerror or error).partition(" (while")[0]
+        raise CommandError(
+            f"cannot listen on {host} port {port}: {why}; --host and --port name another place"
+        ) from error
 
 
 def _token(variable: str | None) -> str | None:
@@ -52,5 +58,7 @@ def _token(variable: str | None) -> str | None:
         return None
     token = os.environ.get(variable, "").strip()
     if not token:
-        raise ConfigurationError(f"--token-env names {variable}, which is not set or empty")
+        raise ConfigurationError(
+            f"--token-env names {variable}, which is not set or empty; put the token there"
+        )
     return token
