@@ -26,6 +26,14 @@ _TokenEnv = Annotated[
         "--token-env", metavar="NAME", help="Environment variable that holds the bearer token."
     ),
 ]
+_AllowHost = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow-host",
+        metavar="NAME",
+        help="A name to be asked under, beside localhost; repeatable; * for any.",
+    ),
+]
 
 
 @serve_app.command()
@@ -34,6 +42,7 @@ def serve(
     port: _Port = 8080,
     model: _Model = None,
     token_env: _TokenEnv = None,
+    allow_host: _AllowHost = None,
 ) -> None:
     """Serve POST /compact_context until interrupted."""
     from agentscope_compaction import service
@@ -44,7 +53,14 @@ def serve(
         env["DECISION_MODEL_BACKEND"] = model.value
     decision_model = decision_model_from_env(env=env)
     try:
-        service.serve(host, port, decision_model=decision_model, token=token, close_model=True)
+        service.serve(
+            host,
+            port,
+            decision_model=decision_model,
+            token=token,
+            allowed_hosts=allow_host or None,
+            close_model=True,
+        )
     except OSError as error:
         why = str(error.strerror or error).partition(" (while")[0]
         raise CommandError(
