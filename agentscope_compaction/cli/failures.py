@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import typer
 
+from agentscope_compaction.environment import Variable
 from agentscope_compaction.errors import (
     CompactionError,
     DecisionHTTPError,
@@ -17,7 +18,7 @@ from agentscope_compaction.errors import (
 
 __all__ = ["CommandError", "Failure", "describe_failure"]
 
-TRACEBACK_VARIABLE = "AGENTSCOPE_COMPACTION_TRACEBACK"
+TRACEBACK_VARIABLE = Variable.AGENTSCOPE_COMPACTION_TRACEBACK.value
 
 _CLICK_ERROR: type = typer.BadParameter.__mro__[2]
 """``ClickException``: Typer carries its own copy of Click since 0.26 and uses Click's before."""
