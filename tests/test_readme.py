@@ -11,9 +11,12 @@ from pathlib import Path
 import pytest
 
 from agentscope_compaction import CompactionOptions
+from agentscope_compaction.cli import main
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+CHINESE = (ROOT / "README_zh.md").read_text(encoding="utf-8")
+PAGES = [ROOT / "README.md", ROOT / "README_zh.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCKS = re.findall(r"^```python\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 WORDS = re.findall(r"^\$ make (\w+)", README, re.MULTILINE)
@@ -62,11 +65,55 @@ def shown(value: object) -> str:
     return str(value.value) if isinstance(value, Enum) else str(value)
 
 
-def test_linked_files_exist() -> None:
-    """Every relative link of the README leads somewhere."""
-    links = re.findall(r"\]\((?!https?:|#)([^)#]+)", README)
-    missing = [link for link in links if not (ROOT / link).exists() and link != "LICENSE"]
-    assert links and not missing
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_linked_files_exist(page: Path) -> None:
+    """Every relative link of README and docs leads somewhere, headings included."""
+    text = page.read_text(encoding="utf-8")
+    for name, anchor in re.findall(r"\]\((?!https?:)([^)#\s]*)#?([^)\s]*)\)", text):
+        target = page.parent / name if name else page
+        assert target.exists() or name == "LICENSE", name
+        if anchor:
+            assert anchor in anchors(target.read_text(encoding="utf-8")), anchor
+
+
+def anchors(text: str) -> set[str]:
+    """The names a Markdown page's headings are linked by."""
+    heads = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", head).strip().lower().replace(" ", "-") for head in heads}
+
+
+def shape(text: str) -> dict[str, list[str]]:
+    """What two translations of one page have in common."""
+    tables = re.findall(r"^\|.*\|$", text, re.MULTILINE)
+    first = [re.match(r"\| ((?:[^|\\]|\\\|)*?) ?\|", row) for row in tables]
+    return {
+        "headings": re.findall(r"^(#+) ", text, re.MULTILINE),
+        "code": re.findall(r"^```python\n.*?^```$", text, re.MULTILINE | re.DOTALL),
+        "blocks": re.findall(r"^```(\w+)", text, re.MULTILINE),
+        "columns": [str(len(re.findall(r"(?<!\\)\|", row))) for row in tables],
+        "rows": [found[1] for found in first if found and re.fullmatch(r"`[^`]+`", found[1])],
+        "points": re.findall(r"^- ", text, re.MULTILINE),
+        "files": re.findall(r"\]\(((?!README)[\w/.-]+)\)", text),
+    }
+
+
+def test_the_chinese_readme_keeps_step() -> None:
+    """Both READMEs have the same headings, code, tables, points and links, in the same order."""
+    english, chinese = shape(README), shape(CHINESE)
+    for part, found in english.items():
+        assert found == chinese[part], part
+    defaults = re.compile(r"^\| `\w+` \| `[^`]+` \|", re.MULTILINE)
+    assert defaults.findall(README) == defaults.findall(CHINESE)
+
+
+def test_every_command_and_option_is_there(capsys: pytest.CaptureFixture[str]) -> None:
+    """The README names every command, and every option of ``propose``."""
+    assert main(["--help"]) == 0
+    commands = re.findall(r"^  (\w+)  ", capsys.readouterr().out.partition("Commands:")[2], re.M)
+    assert commands and all(f"`{name}" in README or f" {name} " in README for name in commands)
+    assert main(["propose", "--help"]) == 0
+    options = set(re.findall(r"^  (--[a-z-]+)", capsys.readouterr().out, re.MULTILINE))
+    assert {name for name in options if f"| `{name}" not in README} == {"--help"}
 
 
 @pytest.mark.skipif(not (ROOT / "Makefile").exists(), reason="no Makefile beside the tests")
@@ -81,7 +128,7 @@ def test_the_two_commands_exist() -> None:
 def test_no_machine_is_named() -> None:
     """Project files name no folder of a machine and no package registry."""
     names = re.compile(r"/(?:home|root|Users|work)/\w|index-url|\.pypi\.|registry\.")
-    for name in ("README.md", "CHANGELOG.md", "Makefile", "pyproject.toml"):
-        path = ROOT / name
+    others = [ROOT / name for name in ("CHANGELOG.md", "Makefile", "pyproject.toml")]
+    for path in [*PAGES, *others]:
         if path.exists():
-            assert not names.search(path.read_text(encoding="utf-8")), name
+            assert not names.search(path.read_text(encoding="utf-8")), path.name
