@@ -6,7 +6,6 @@ import asyncio
 import functools
 import inspect
 import logging
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -213,7 +212,20 @@ def _collect(tasks: Sequence[asyncio.Future[_Reply]], on_failure: BatchFailure) 
 
 
 def _read(response: object, ids: Sequence[str]) -> _Reply:
-    """Check a response: each pair whose two answers are valid counts, each other is a fault."""
+    """Check a response: each pair whose two answers are valid counts, each other is a fault.
+
+    Raises:
+        DecisionAnswerError: There are no answers, or looking at them fails.
+    """
+    try:
+        return _read_answers(response, ids)
+    except DecisionAnswerError:
+        raise
+    except Exception as exc:  # a model is foreign code, and so are the objects it returns
+        raise _unreadable("the response", exc) from exc
+
+
+def _read_answers(response: object, ids: Sequence[str]) -> _Reply:
     content = getattr(response, "content", None)
     if not isinstance(content, Mapping):
         raise DecisionAnswerError("the decision model returned no answers")
@@ -227,11 +239,17 @@ def _read(response: object, ids: Sequence[str]) -> _Reply:
             )
         except DecisionAnswerError as exc:
             faults.append(exc)
+        except Exception as exc:
+            faults.append(_unreadable(f"an answer about {pair_id}", exc))
     asked = {name for i in ids for name in (call_question_id(i), result_question_id(i))}
     if extra := sum(name not in asked for name in content):
         _log.warning("the decision model sent %d answers that were not asked", extra)
     model, usage = getattr(response, "model", None), getattr(response, "usage", None)
     return _Reply(answers, faults, model, usage)
+
+
+def _unreadable(what: str, exc: Exception) -> DecisionAnswerError:
+    return DecisionAnswerError(f"{what} cannot be read: {type(exc).__name__}")
 
 
 def _probability(content: Mapping[str, object], name: str) -> float:
@@ -243,7 +261,7 @@ def _probability(content: Mapping[str, object], name: str) -> float:
     value = getattr(answer, "probability", None)
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise DecisionAnswerError(f"the answer to {name} is not a number")
-    if not math.isfinite(value) or not 0 <= value <= 1:
+    if not 0 <= value <= 1:  # NaN compares as false
         raise DecisionAnswerError(f"the answer to {name} is not a probability")
     return float(value)
 
