@@ -56,7 +56,8 @@ class Compactor:
         archive: Where originals are kept; None = a SQLite file in the user's data directory.
         options: None = ``CompactionOptions.for_agents()``.
         eligible_tool_names: Tools whose calls may be compacted; empty = none.
-        goal: What the agent does next; None = its open tasks and the newest user message.
+        goal: What the agent does next; None = its open tasks and the newest user message (of
+            messages without an agent: the latter).
         profile: Thresholds of the decision model, or the path of the profile file that
             ``calibrate`` wrote; replaces the model's own.
         redact: Applied to every string a model that is not local is sent; None = nothing is.
@@ -121,7 +122,8 @@ class Compactor:
 
         Args:
             agent_or_messages: An agent, or messages as ``Msg`` or JSON objects.
-            goal: What happens next; None = the compactor's, else the agent's own.
+            goal: What happens next; None = the compactor's, else the agent's own (of messages:
+                the newest user message).
             options: Instead of the compactor's.
             session_id: Archive session; None = the agent's (``"messages"`` for messages).
             target_tokens: Stop acting as soon as the history fits.

@@ -303,3 +303,18 @@ async def test_the_tail_message_never_vanishes(lab: Any) -> None:
     proposal = await agent.propose_compaction(goal="sum up")
     assert [(d.action, d.reason) for d in proposal.decisions] == [("drop_result", "removal_unsafe")]
     assert await agent.accept_compaction(proposal) == ("t1",)
+
+
+@pytest.mark.parametrize("form", ["Msg", "JSON"])
+async def test_messages_tell_their_own_goal(lab: Any, form: str) -> None:
+    """Messages without an agent are judged by their newest user message, unless a goal is given."""
+    agent = await lab.worked(4)
+    agent.state.context.append(lab.user("now fix page 3"))
+    agent.state.context.append(lab.user(" "))
+    messages = lab.dump(agent) if form == "JSON" else list(agent.state.context)
+    compactor = lab.compactor()
+    await compactor.propose(messages)
+    await compactor.propose(messages, goal="something else")
+    await compactor.propose([{"role": "user", "content": []}, *messages[1:2]])
+    goals = [state["goal"] for state, _ in lab.judge.requests]
+    assert goals == ["now fix page 3", "something else", "Continue the current task."]
