@@ -59,6 +59,30 @@ async def test_accepting_some_calls(lab: Any, calls: Any) -> None:
     assert lab.cut(agent) == ["c0", "c1", "c2", "c3", "c4"]
 
 
+async def test_what_frees_little_can_be_accepted(lab: Any) -> None:
+    """Whatever a proposal says it would cut can be cut, alone, by however few characters."""
+    agent = await lab.worked(3)
+    freed = []
+    for size in range(380, 620, 8):
+        lab.results(agent)["c0"].output[0].text = "é" * size
+        proposal = await agent.propose_compaction(goal="sum up")
+        decision = proposal.decisions[0]
+        assert decision.action == "drop_result"
+        carried_out = await agent.accept_compaction(proposal, calls=["t1"])
+        assert carried_out == (("t1",) if decision.applied else ())
+        assert lab.results(agent)["c0"].output[0].text == _text(proposal, "c0")
+        if carried_out:
+            freed.append(decision.chars_before - decision.chars_after)
+            assert await agent.restore_compaction(proposal) == ("t1",)
+    assert 0 < min(freed) < 20 and max(freed) > 100
+
+
+def _text(proposal: Any, call_id: str) -> str:
+    blocks = [block for message in proposal.messages for block in message["content"]]
+    (result,) = (b for b in blocks if b["type"] == "tool_result" and b["id"] == call_id)
+    return str(result["output"][0]["text"])
+
+
 async def test_unknown_calls_are_refused(lab: Any) -> None:
     """A call the proposal does not know is an error, and nothing is applied."""
     agent = await lab.worked()
