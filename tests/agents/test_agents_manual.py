@@ -302,7 +302,7 @@ async def test_a_tool_of_the_agent_may_compact_it(lab: Any, removing: bool) -> N
     """The call that compacts, and any beside it, keep their places and get their results."""
     agents: list[Any] = []
 
-    async def tidy() -> str:
+    async def tidy() -> Any:
         """Compact the context."""
         proposal = await agents[0].propose_compaction(goal="go on")
         return f"cut {len(await agents[0].accept_compaction(proposal))}"
