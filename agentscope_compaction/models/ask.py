@@ -6,7 +6,7 @@ import asyncio
 import functools
 import inspect
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,18 +27,25 @@ from agentscope_compaction.errors import (
 )
 from agentscope_compaction.models.copies import Copies
 
-__all__ = ["Replies", "ask", "is_local"]
+__all__ = ["Replies", "ask", "is_local", "named_together"]
 
 _log = logging.getLogger("agentscope_compaction")
 _GRACE_SECONDS = 0.2
 """How long cancelled requests may take to end before they are left behind."""
+
+_AND = " + "
+"""Joins the names of models that answered parts of one proposal (``models/response``)."""
 
 Model = Callable[..., Any]
 
 
 @dataclass(slots=True)
 class Replies:
-    """Valid answers by decision id, the answering model, and what it reported to have used."""
+    """Valid answers by decision id, the answering model, and what it reported to have used.
+
+    Where requests were answered by different models (a service being updated), these are named
+    together, which no threshold profile knows.
+    """
 
     answers: dict[str, Answer] = field(default_factory=dict)
     model: str | None = None
@@ -59,6 +66,12 @@ class _Reply:
     faults: Sequence[DecisionModelError]
     model: object
     usage: object
+
+
+def named_together(models: Iterable[object]) -> str | None:
+    """Return one name for the models that answered, each once; None where none gave a name."""
+    names = [part for name in models if isinstance(name, str) for part in name.split(_AND)]
+    return _AND.join(dict.fromkeys(names)) if names else None
 
 
 def is_local(model: object) -> bool:
@@ -199,8 +212,7 @@ def _collect(tasks: Sequence[asyncio.Future[_Reply]], on_failure: BatchFailure) 
             continue
         replies.answers.update(reply.answers)
         failures += reply.faults
-        if replies.model is None and isinstance(reply.model, str):
-            replies.model = reply.model
+        replies.model = named_together([replies.model, reply.model])
         _add_usage(reply.usage, replies)
     if late and (not failures or on_failure is BatchFailure.KEEP):
         failures.append(DecisionTimeoutError("the deadline passed before all answers arrived"))
