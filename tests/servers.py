@@ -76,8 +76,8 @@ def _decisions(script: Script, body: dict[str, Any]) -> dict[str, Any]:
         kind = {"type": "refusal"} if value is None else {"type": "predicate", "probability": value}
         answers.append({"name": question["name"], **kind})
     details = {"cached_tokens": 0, "reasoning_tokens": 0}
-    usage = {"input_tokens": 1_000, "output_tokens": len(answers), "total_tokens": 1_000}
-    usage |= {"input_tokens_details": details, "output_tokens_details": details}
+    counts = {"input_tokens": 1_000, "output_tokens": len(answers), "total_tokens": 1_000}
+    usage = {**counts, "input_tokens_details": details, "output_tokens_details": details}
     return {"id": "dec_1", "object": "decision", "answers": answers, "usage": usage}
 
 
