@@ -70,18 +70,17 @@ def _find(
     """Find the live message, at or after a place, that is this message of the snapshot.
 
     One reply may stand in several messages of the same id (a middleware's message splits it), so
-    for undoing the one that holds some of its blocks is meant, if all of them may have gone.
+    for undoing the one that holds some of its blocks is meant; none, if all may have gone.
     """
     last = len(live) if tolerance.by_identity else min(at + 1, len(live))
-    alike = [
-        index
-        for index in range(at, last)
-        if all(live[index].get(key) == message.get(key) for key in ("id", "role", "name"))
-    ]
-    if tolerance.by_identity and (len(alike) > 1 or _may_be_gone(mi, message, tolerance)):
-        holding = [index for index in alike if _by_identity(message, live[index])]
-        alike = holding or ([] if _may_be_gone(mi, message, tolerance) else alike)
-    return alike[0] if alike else None
+    first: int | None = None
+    for index in range(at, last):
+        if any(live[index].get(key) != message.get(key) for key in ("id", "role", "name")):
+            continue
+        if not tolerance.by_identity or _by_identity(message, live[index]):
+            return index
+        first = index if first is None else first
+    return None if _may_be_gone(mi, message, tolerance) else first
 
 
 def _may_be_gone(mi: int, message: JSONObject, tolerance: Tolerance) -> bool:
