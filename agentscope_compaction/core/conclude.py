@@ -174,7 +174,8 @@ def _with_stub(verdict: _Verdict, recovery: Recovery, options: CompactionOptions
 
 def _asked_in_vain(inspection: Inspection, evidence: Evidence) -> bool:
     answers = list(evidence.answers.values())
-    return has_no_signal(answers, evidence.thresholds, asked=len(inspection.asked))
+    asked = len(inspection.asked) + len(inspection.known)  # whenever that was
+    return has_no_signal(answers, evidence.thresholds, asked=asked)
 
 
 def _keep_all(
