@@ -9,7 +9,7 @@ BIN = $(VENV)/bin
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format typecheck bench build clean
+.PHONY: help demo test lint format typecheck docs bench build clean
 
 help: ## Say what each word does
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,6 +30,9 @@ format: $(VENV)/.dev-ready ## Rewrite the code in the one format
 
 typecheck: $(VENV)/.dev-ready ## Check types, strictly
 	$(BIN)/mypy
+
+docs: $(VENV)/.dev-ready ## Write docs/options.md from the code
+	@$(BIN)/python docs/reference.py
 
 bench: $(VENV)/.dev-ready ## Run every benchmark
 	@for script in benchmarks/[a-z]*.py; do name=$$(basename $$script .py); echo "== $$name"; \

@@ -16,7 +16,7 @@ ROOT = Path(agentscope_compaction.__file__).parent
 PACKAGE = "agentscope_compaction"
 
 LAYERS = (
-    {"errors"},
+    {"errors", "environment"},
     {"core"},
     {"redaction", "secret_formats", "tokens"},
     {"models", "archive", "outgoing", "memory"},

@@ -29,15 +29,15 @@ class Settings:
     review: Review | None = None
     """Decides about a proposal; None = the agent's ``review_compaction``, else announce only."""
     trigger_ratio: float = 0.6
-    """Share of ``model.context_size`` above which a proposal is made."""
+    """Share of ``model.context_size``, in [0, 1], above which a proposal is made."""
     trigger_tokens: int | None = None
-    """That size in tokens; instead of the ratio."""
+    """That size in tokens, positive; instead of the ratio."""
     target_ratio: float = 0.4
-    """Share of ``model.context_size`` at which compaction stops."""
+    """Share of ``model.context_size``, in [0, 1], at which compaction stops."""
     target_tokens: int | None = None
-    """That size in tokens; instead of the ratio."""
+    """That size in tokens, positive; instead of the ratio."""
     min_growth_ratio: float = 0.1
-    """Growth since the last judging before the next."""
+    """Growth since the last judging before the next, as a share, in [0, 1]."""
     before_reply: bool = True
     """Whether to look before each reply."""
     during_reply: bool = True

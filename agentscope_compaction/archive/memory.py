@@ -129,6 +129,10 @@ class InMemoryArchive:
         kept.sort(key=lambda k: (k.created_us, k.order), reverse=True)
         return [_entry(k) for k in kept]
 
+    async def survey(self, session_id: str | None = None) -> tuple[Entries, Sequence[str]]:
+        """See :meth:`SqlArchive.survey`; nothing here can be damaged."""
+        return await self.list(session_id), []
+
     async def entry(self, ref: str) -> ArchiveEntry:
         """See :meth:`AuditedArchive.entry`."""
         return _entry(self._found(ref))

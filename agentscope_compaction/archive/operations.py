@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import sqlalchemy as sa
@@ -28,6 +29,7 @@ from agentscope_compaction.archive.rows import (
     record_of,
     seal_record,
     seal_snapshot,
+    session_name,
 )
 from agentscope_compaction.archive.schema import holds, objects, records, sessions, snapshots
 from agentscope_compaction.archive.store import (
@@ -152,16 +154,26 @@ async def entry(work: Work, ref: str) -> ArchiveEntry:
         return (await _snapshot(conn, ref))[0]
 
 
-async def entries(work: Work, name: bytes | None) -> Entries:
-    """Entries of one session or all, newest first."""
+async def entries(work: Work, name: bytes | None) -> tuple[Entries, list[str]]:
+    """Entries of one session or all, newest first, and the references of damaged rows."""
     query = _rows().order_by(snapshots.c.created_us.desc(), snapshots.c.seq.desc(), snapshots.c.ref)
     if name is not None:
         query = query.where(sessions.c.key == address(name))
     async with work.reading() as conn:
         rows = (await conn.execute(query)).mappings().all()
-    return await asyncio.to_thread(
-        lambda: [entry_of(row["name"], row["key"], dict(row)) for row in rows]
-    )
+    return await asyncio.to_thread(_sound, rows)
+
+
+def _sound(rows: Iterable[Mapping[Any, Any]]) -> tuple[Entries, list[str]]:
+    """Entries of the rows that match their digests, and the references of those that do not."""
+    good: Entries = []
+    damaged: list[str] = []
+    for row in rows:
+        try:
+            good.append(entry_of(row["name"], row["key"], dict(row)))
+        except ArchiveIntegrityError:
+            damaged.append(str(row["ref"]))
+    return good, damaged
 
 
 async def usages(work: Work) -> Usages:
@@ -187,7 +199,7 @@ async def usages(work: Work) -> Usages:
     async with work.reading() as conn:
         rows = (await conn.execute(counted)).all()
     return [
-        SessionUsage(name.decode("utf-8", "surrogatepass"), count, int(chars), int(stored))
+        SessionUsage(session_name(name), count, int(chars), int(stored))
         for name, count, chars, stored in rows
     ]
 
@@ -223,7 +235,8 @@ async def _write_row(
 
 
 def _rows() -> sa.Select[Any]:
-    joined = snapshots.join(sessions, sessions.c.id == snapshots.c.session_id)
+    # Outer: a row whose session is gone is damaged, not absent.
+    joined = snapshots.outerjoin(sessions, sessions.c.id == snapshots.c.session_id)
     return sa.select(snapshots, sessions.c.name, sessions.c.key).select_from(joined)
 
 

@@ -137,7 +137,10 @@ class Archive(Protocol):
         ...
 
     async def list(self, session_id: str | None = None) -> Entries:
-        """The entries of one session, or of all, newest first, later saves first on a tie."""
+        """The entries of one session, or of all, newest first, later saves first on a tie.
+
+        A snapshot whose row is damaged is left out, with a warning that names it.
+        """
         ...
 
     async def delete(self, session_id: str) -> int:

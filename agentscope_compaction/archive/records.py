@@ -20,12 +20,19 @@ class OutcomeKind(StrEnum):
     """What happened to a proposal."""
 
     PROPOSED = "proposed"
+    """It was made, and waits."""
     ACCEPTED = "accepted"
+    """All of it was applied."""
     PARTLY = "partly"
+    """Some of its calls were applied."""
     REJECTED = "rejected"
+    """It was turned down; nothing changed."""
     STALE = "stale"
+    """The history had changed, so nothing was applied."""
     RESTORED = "restored"
+    """It was undone: the archived outputs came back."""
     RECALLED = "recalled"
+    """The agent read the original of a cut output: an observed false drop."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,16 @@ from agentscope_compaction.archive.records import ArchiveRecord, Outcome, option
 from agentscope_compaction.core.types import JSONObject
 from agentscope_compaction.errors import ArchiveError, ArchiveIntegrityError
 
-__all__ = ["entry_of", "microseconds", "moment", "now", "record_of", "seal_record", "seal_snapshot"]
+__all__ = [
+    "entry_of",
+    "microseconds",
+    "moment",
+    "now",
+    "record_of",
+    "seal_record",
+    "seal_snapshot",
+    "session_name",
+]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -37,6 +46,14 @@ def microseconds(when: datetime) -> int:
 def moment(us: int) -> datetime:
     """The moment so many microseconds after 1970, in UTC."""
     return _EPOCH + timedelta(microseconds=us)
+
+
+def session_name(name: bytes) -> str:
+    """A stored session id, for people; bytes that are none are shown as escapes."""
+    try:
+        return name.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        return name.decode("utf-8", "backslashreplace")
 
 
 def seal_snapshot(name: bytes, row: Mapping[str, Any]) -> bytes:

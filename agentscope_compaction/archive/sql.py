@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import re
 import threading
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["SqlArchive"]
 
 T = TypeVar("T")
+_log = logging.getLogger("agentscope_compaction")
 _REF = re.compile(r"[A-Za-z0-9_-]{1,128}")
 
 
@@ -142,7 +144,17 @@ class SqlArchive:
         return await self._run("read the history", lambda work: operations.history(work, known))
 
     async def list(self, session_id: str | None = None) -> Entries:
-        """See :meth:`Archive.list`."""
+        """See :meth:`Archive.list`; :meth:`survey` names what it leaves out."""
+        found, damaged = await self.survey(session_id)
+        for ref in damaged:
+            _log.warning("archive: the row of snapshot %r is damaged; it is not listed", ref)
+        return found
+
+    async def survey(self, session_id: str | None = None) -> tuple[Entries, Sequence[str]]:
+        """What :meth:`list` returns, and the references of snapshots whose row is damaged.
+
+        Blocks are not read: damage in them shows when a snapshot is loaded.
+        """
         from agentscope_compaction.archive import operations
 
         name = None if session_id is None else session_bytes(session_id)

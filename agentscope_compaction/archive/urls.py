@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agentscope_compaction.environment import Variable
 from agentscope_compaction.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ENVIRONMENT", "Location", "archive_from_url", "default_path", "locate"]
 
-ENVIRONMENT = "AGENTSCOPE_COMPACTION_ARCHIVE"
+ENVIRONMENT = Variable.AGENTSCOPE_COMPACTION_ARCHIVE.value
 """Environment variable that names the archive used when none is given."""
 
 _POSTGRES = ("postgresql+asyncpg", "postgresql", "postgres")

@@ -1,18 +1,14 @@
 """``archive list | show | restore | delete | prune``: the archive from the command line.
 
-A Typer sub-application for the main command to mount. Exit codes: 0 ok, 1 failed, 2 usage. Errors
-are one line on standard error; ids are shown with control characters escaped.
+Ids are data of anybody: they are shown with control characters escaped.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-import os
 import re
-import tempfile
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -23,11 +19,16 @@ from agentscope_compaction.archive import (
     ArchiveEntry,
     ArchiveRecord,
     InMemoryArchive,
+    SessionUsage,
     SqlArchive,
     archive_from_url,
     recall_counts,
 )
-from agentscope_compaction.errors import CompactionError, ConfigurationError
+from agentscope_compaction.archive.urls import ENVIRONMENT
+from agentscope_compaction.cli.destination import check_destination, write_bytes
+from agentscope_compaction.cli.failures import CommandError
+from agentscope_compaction.cli.streams import inert, say_error
+from agentscope_compaction.errors import ArchiveNotFoundError, ConfigurationError
 
 __all__ = ["archive_app"]
 
@@ -36,6 +37,7 @@ Opened = SqlArchive | InMemoryArchive
 archive_app = typer.Typer(
     name="archive",
     help="List, show, restore and delete archived histories.",
+    add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -59,23 +61,24 @@ def list_command(
     archive: _Url = None,
     as_json: _Json = False,
 ) -> None:
-    """List snapshots, newest first, or the sessions they belong to."""
-    with _errors():
-        if sessions:
-            usages = _run(archive, lambda opened: opened.sessions())
-            rows = [
-                {
-                    "session_id": usage.session_id,
-                    "snapshots": usage.snapshots,
-                    "chars": usage.chars,
-                    "stored_bytes": usage.stored_bytes,
-                }
-                for usage in usages
-                if session in (None, usage.session_id)
-            ]
-        else:
-            rows = [_entry(e) for e in _run(archive, lambda opened: opened.list(session))]
-        _print_rows(rows, as_json)
+    """List snapshots, newest first, or the sessions they belong to.
+
+    A damaged snapshot is named on standard error and ends the list with exit code 1.
+    """
+
+    async def work(opened: Opened) -> tuple[list[dict[str, Any]], Sequence[str]]:
+        found, damaged = await opened.survey(session)
+        if not sessions:
+            return [_entry(entry) for entry in found], damaged
+        usages = await opened.sessions()
+        return [_usage(u) for u in usages if session in (None, u.session_id)], damaged
+
+    rows, damaged = _run(archive, work)
+    _print_rows(rows, as_json)
+    for ref in damaged:
+        say_error(f"the row of snapshot {ref} is damaged; it is not listed and cannot be restored")
+    if damaged:
+        raise typer.Exit(1)
 
 
 @archive_app.command("show")
@@ -85,9 +88,8 @@ def show_command(ref: _Ref, archive: _Url = None, as_json: _Json = False) -> Non
     async def work(opened: Opened) -> dict[str, Any]:
         return _shown(await opened.entry(ref), await opened.history(ref))
 
-    with _errors():
-        shown = _run(archive, work)
-        _print_json(shown) if as_json else _print_shown(shown)
+    shown = _run(archive, work)
+    _print_json(shown) if as_json else _print_shown(shown)
 
 
 @archive_app.command("restore")
@@ -101,18 +103,16 @@ def restore_command(
     archive: _Url = None,
 ) -> None:
     """Print or write the messages of a snapshot as JSON, exactly as they were archived."""
+    target = None if out is None else check_destination(out, "", force=force, option="--out")
 
     async def work(opened: Opened) -> object:
         return await (opened.load(ref) if call is None else opened.load_result(ref, call))
 
-    with _errors():
-        if out is not None and out.exists() and not force:
-            raise ConfigurationError("the output file exists; --force replaces it")
-        text = json.dumps(_run(archive, work), indent=2)
-        if out is None:
-            typer.echo(text)
-        else:
-            _write(out, text + "\n")
+    text = json.dumps(_run(archive, work), indent=2)
+    if target is None:
+        print(text)
+    else:
+        write_bytes(target, text.encode("ascii") + b"\n")
 
 
 @archive_app.command("delete")
@@ -122,9 +122,7 @@ def delete_command(
     as_json: _Json = False,
 ) -> None:
     """Delete a session's snapshots, records and unshared blocks, for good."""
-    with _errors():
-        count = _run(archive, lambda opened: opened.delete(session))
-        _print_json({"deleted": count}) if as_json else typer.echo(f"deleted {count} snapshots")
+    _print_deleted(_run(archive, lambda opened: opened.delete(session)), as_json)
 
 
 @archive_app.command("prune")
@@ -136,34 +134,35 @@ def prune_command(
     as_json: _Json = False,
 ) -> None:
     """Delete the snapshots last saved before a moment, for good."""
-    with _errors():
-        moment = _moment(older_than)
-        count = _run(archive, lambda opened: opened.prune(moment))
-        _print_json({"deleted": count}) if as_json else typer.echo(f"deleted {count} snapshots")
-
-
-@contextmanager
-def _errors() -> Iterator[None]:
-    """Our errors, and a full or missing disk, as one line and an exit code."""
-    try:
-        yield
-    except ConfigurationError as exc:
-        typer.echo(f"error: {_line(str(exc))}", err=True)
-        raise typer.Exit(2) from exc
-    except (CompactionError, OSError) as exc:
-        typer.echo(f"error: {_line(str(exc))}", err=True)
-        raise typer.Exit(1) from exc
+    moment = _moment(older_than)
+    _print_deleted(_run(archive, lambda opened: opened.prune(moment)), as_json)
 
 
 def _run(url: str | None, work: Callable[[Opened], Awaitable[T]]) -> T:
     async def session() -> T:
-        async with archive_from_url(url) as opened:
-            path = getattr(opened, "path", None)
-            if url is not None and path is not None and not path.exists():
-                raise FileNotFoundError(f"no archive at {path}")
+        async with _opened(url) as opened:
             return await work(opened)
 
-    return asyncio.run(session())
+    try:
+        return asyncio.run(session())
+    except ArchiveNotFoundError as error:
+        raise CommandError(
+            f"{error}; 'archive list' and 'archive show' say what is there"
+        ) from None
+
+
+def _opened(url: str | None) -> Opened:
+    """The archive that is meant; one that was named must be there."""
+    try:
+        opened = archive_from_url(url)
+    except ConfigurationError as error:
+        if url is None:
+            raise CommandError(f"{ENVIRONMENT}: {error}") from None
+        raise typer.BadParameter(str(error), param_hint="'--archive'") from None
+    path = getattr(opened, "path", None)
+    if url is not None and path is not None and not path.exists():
+        raise CommandError(f"no archive at {path}; --archive takes the path or URL of one")
+    return opened
 
 
 def _moment(text: str) -> datetime:
@@ -174,8 +173,19 @@ def _moment(text: str) -> datetime:
         if span:
             return now - timedelta(**{_UNITS[span[2]]: int(span[1])})
         return datetime.fromisoformat(text.strip()).astimezone()
-    except (ValueError, OverflowError, OSError) as exc:
-        raise ConfigurationError("--older-than takes 30d, 12h, or an ISO date") from exc
+    except (ValueError, OverflowError, OSError):
+        raise typer.BadParameter(
+            "takes 30d, 12h, or an ISO date", param_hint="'--older-than'"
+        ) from None
+
+
+def _usage(usage: SessionUsage) -> dict[str, Any]:
+    return {
+        "session_id": usage.session_id,
+        "snapshots": usage.snapshots,
+        "chars": usage.chars,
+        "stored_bytes": usage.stored_bytes,
+    }
 
 
 def _entry(entry: ArchiveEntry) -> dict[str, Any]:
@@ -207,21 +217,21 @@ def _shown(entry: ArchiveEntry, records: list[ArchiveRecord]) -> dict[str, Any]:
 def _print_shown(shown: dict[str, Any]) -> None:
     """What was cut, why, by whom and when; each proposal's decisions once."""
     for key in ("ref", "session_id", "created_at", "messages", "chars"):
-        typer.echo(f"{key:<12}{_line(shown[key])}")
-    typer.echo(f"{'meta':<12}{json.dumps(shown['meta'])}")
+        print(f"{key:<12}{_line(shown[key])}")
+    print(f"{'meta':<12}{json.dumps(shown['meta'])}")
     described: set[str] = set()
     for record in shown["records"]:
         calls = " ".join(map(_line, record["calls"])) or "all calls"
         who = f" by {_line(record['decided_by'])}" if record["decided_by"] else ""
         why = f": {_line(record['reason'])}" if record["reason"] else ""
-        typer.echo(f"\n{record['recorded_at']}  {record['kind']} ({calls}){who}{why}")
+        print(f"\n{record['recorded_at']}  {record['kind']} ({calls}){who}{why}")
         proposal = record["proposal"]
         if proposal["proposal_id"] not in described:
             described.add(proposal["proposal_id"])
             for decision in proposal["decisions"]:
-                typer.echo(_decision(decision))
+                print(_decision(decision))
     for call, count in shown["recalls"].items():
-        typer.echo(f"recalled {count} times: {_line(call)}")
+        print(f"recalled {count} times: {_line(call)}")
 
 
 def _decision(decision: dict[str, Any]) -> str:
@@ -240,30 +250,23 @@ def _print_rows(rows: list[dict[str, Any]], as_json: bool) -> None:
     if as_json:
         _print_json(rows)
     elif not rows:
-        typer.echo("nothing archived")
+        print("nothing archived")
     else:
-        typer.echo("  ".join(rows[0]))
+        print("  ".join(rows[0]))
         for row in rows:
-            typer.echo("  ".join(_line(value) for value in row.values()))
+            print("  ".join(_line(value) for value in row.values()))
+
+
+def _print_deleted(count: int, as_json: bool) -> None:
+    if as_json:
+        _print_json({"deleted": count})
+    else:
+        print(f"deleted {count} snapshot{'' if count == 1 else 's'}")
 
 
 def _print_json(value: object) -> None:
-    typer.echo(json.dumps(value, indent=2))
+    print(json.dumps(value, indent=2))
 
 
 def _line(value: object) -> str:
-    """Data on one line, without what a terminal would obey or a codec could not print."""
-    text = str(value)
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-
-
-def _write(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
-    handle, name = tempfile.mkstemp(dir=path.absolute().parent, prefix=f".{path.name[:50]}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise
+    return inert(str(value))

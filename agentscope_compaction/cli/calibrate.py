@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agentscope_compaction.cli.asking import choose_model
+from agentscope_compaction.cli.destination import check_destination
 from agentscope_compaction.cli.failures import CommandError
 from agentscope_compaction.cli.source import read_document
 from agentscope_compaction.cli.streams import console_for, inert
@@ -82,8 +83,7 @@ def calibrate(
     from agentscope_compaction.calibration.run import tasks_for
 
     shares = _shares(cuts)
-    if out is not None and not out.resolve().parent.is_dir():
-        raise CommandError(f"the folder of {out} does not exist")
+    target = None if out is None else check_destination(out, "", force=True, option="--out")
     tasks: list[Task] = []
     for name in _files(histories):
         tasks += tasks_for(name, _messages(name), shares, tool)
@@ -93,7 +93,7 @@ def calibrate(
     cache = AnswerCache(resume)
     _agree(tasks, decision_model, cache, price if price is not None else _price(model), yes)
     judged = _judged(tasks, decision_model, cache)
-    _report(judged, loss, out, as_json=as_json)
+    _report(judged, loss, target, as_json=as_json)
 
 
 def _report(judged: Sequence[JudgedCut], loss: float, out: Path | None, *, as_json: bool) -> None:
@@ -153,7 +153,7 @@ def _shares(text: str) -> list[float]:
     except ValueError:
         percents = []
     if not percents or not all(math.isfinite(p) and 0 < p < 100 for p in percents):
-        raise typer.BadParameter("must be percentages between 0 and 100", param_hint="--cuts")
+        raise typer.BadParameter("must be percentages between 0 and 100", param_hint="'--cuts'")
     return [percent / 100 for percent in percents]
 
 
@@ -207,7 +207,7 @@ def _agree(
     if yes:
         return
     if not sys.stdin.isatty():
-        raise typer.BadParameter("needed where nobody can confirm", param_hint="--yes")
+        raise typer.BadParameter("needed where nobody can confirm", param_hint="'--yes'")
     if not typer.confirm("Ask?", err=True):
         raise CommandError("nothing was asked")
 

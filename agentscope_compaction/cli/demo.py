@@ -44,7 +44,7 @@ def demo(model: _Model = Backend.EMBEDDED, save: _Save = None) -> None:
     """Show it at work on a shipped session, offline and without a key."""
     request = demo_request()
     if save is not None:
-        write_json(check_destination(save, "", force=False), request)
+        write_json(check_destination(save, "", force=None, option="--save"), request)
         again = command_line("propose", shlex.quote(inert(str(save))))
         print(f"Wrote {inert(str(save))}; try: {again}")
         return

@@ -1,4 +1,4 @@
-"""Where ``--apply`` and ``--html`` write: never onto the only original, never half."""
+"""Where commands write files: never onto the only original, never half."""
 
 from __future__ import annotations
 
@@ -13,8 +13,12 @@ import typer
 __all__ = ["check_destination", "write_bytes", "write_json"]
 
 
-def check_destination(out: Path, source: str, *, force: bool, option: str = "--apply") -> Path:
+def check_destination(
+    out: Path, source: str, *, force: bool | None, option: str = "--apply"
+) -> Path:
     """Return the file that may be written, with links followed.
+
+    ``force`` is whether an existing file may be replaced; None: the command has no ``--force``.
 
     The input itself is refused whatever ``force`` says: the stubs of the new history name it as
     the place where the omitted outputs are.
@@ -30,12 +34,13 @@ def check_destination(out: Path, source: str, *, force: bool, option: str = "--a
     if target.exists() and not target.is_file():
         _refuse(f"{out} is not a regular file", option)
     if target.exists() and not force:
-        _refuse(f"{out} exists; --force replaces it", option)
+        way = "name another file" if force is None else "--force replaces it"
+        _refuse(f"{out} exists; {way}", option)
     return target
 
 
 def _refuse(message: str, option: str) -> None:
-    raise typer.BadParameter(message, param_hint=option)
+    raise typer.BadParameter(message, param_hint=f"'{option}'")
 
 
 def write_json(target: Path, value: Any) -> None:

@@ -8,11 +8,17 @@ from dataclasses import dataclass
 
 import typer
 
-from agentscope_compaction.errors import CompactionError, ObservationBudgetError
+from agentscope_compaction.environment import Variable
+from agentscope_compaction.errors import (
+    CompactionError,
+    DecisionHTTPError,
+    DecisionTimeoutError,
+    ObservationBudgetError,
+)
 
 __all__ = ["CommandError", "Failure", "describe_failure"]
 
-TRACEBACK_VARIABLE = "AGENTSCOPE_COMPACTION_TRACEBACK"
+TRACEBACK_VARIABLE = Variable.AGENTSCOPE_COMPACTION_TRACEBACK.value
 
 _CLICK_ERROR: type = typer.BadParameter.__mro__[2]
 """``ClickException``: Typer carries its own copy of Click since 0.26 and uses Click's before."""
@@ -41,7 +47,7 @@ def describe_failure(error: Exception) -> Failure:
     if isinstance(error, ObservationBudgetError):
         return Failure(1, f"{error}; raise --option max_state_tokens=N and max_request_tokens=N")
     if isinstance(error, CommandError | CompactionError):
-        return Failure(1, str(error) or type(error).__name__)
+        return Failure(1, (str(error) or type(error).__name__) + _way_out(error))
     if isinstance(error, OSError):
         where = f"{error.filename}: " if error.filename else ""
         return Failure(1, f"{where}{error.strerror or error}")
@@ -55,6 +61,23 @@ def describe_failure(error: Exception) -> Failure:
     return Failure(
         1, f"unexpected {type(error).__name__}: {first} ({TRACEBACK_VARIABLE}=1 shows where)"
     )
+
+
+def _way_out(error: Exception) -> str:
+    """What to do about a decision model that does not answer, where that is known."""
+    if isinstance(error, DecisionTimeoutError):
+        return "; try again, or raise total_timeout_seconds"
+    if not isinstance(error, DecisionHTTPError):
+        return ""
+    match error.status:
+        case None:
+            return "; check the network and DECISION_MODEL_BASE_URL"
+        case 401 | 403:
+            return "; check DECISION_MODEL_API_KEY"
+        case 429:
+            return "; wait, or lower max_concurrency"
+        case _:
+            return ""
 
 
 def _usage(error: Exception) -> Failure:

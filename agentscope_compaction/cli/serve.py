@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from agentscope_compaction.cli.failures import CommandError
 from agentscope_compaction.errors import ConfigurationError
 from agentscope_compaction.models.env import Backend, decision_model_from_env
 
@@ -25,6 +26,14 @@ _TokenEnv = Annotated[
         "--token-env", metavar="NAME", help="Environment variable that holds the bearer token."
     ),
 ]
+_AllowHost = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow-host",
+        metavar="NAME",
+        help="A name to be asked under, beside localhost; repeatable; * for any.",
+    ),
+]
 
 
 @serve_app.command()
@@ -33,6 +42,7 @@ def serve(
     port: _Port = 8080,
     model: _Model = None,
     token_env: _TokenEnv = None,
+    allow_host: _AllowHost = None,
 ) -> None:
     """Serve POST /compact_context until interrupted."""
     from agentscope_compaction import service
@@ -41,9 +51,21 @@ def serve(
     env = dict(os.environ)
     if model is not None:
         env["DECISION_MODEL_BACKEND"] = model.value
-    service.serve(
-        host, port, decision_model=decision_model_from_env(env=env), token=token, close_model=True
-    )
+    decision_model = decision_model_from_env(env=env)
+    try:
+        service.serve(
+            host,
+            port,
+            decision_model=decision_model,
+            token=token,
+            allowed_hosts=allow_host or None,
+            close_model=True,
+        )
+    except OSError as error:
+        why = str(error.strerror or error).partition(" (while")[0]
+        raise CommandError(
+            f"cannot listen on {host} port {port}: {why}; --host and --port name another place"
+        ) from error
 
 
 def _token(variable: str | None) -> str | None:
@@ -52,5 +74,7 @@ def _token(variable: str | None) -> str | None:
         return None
     token = os.environ.get(variable, "").strip()
     if not token:
-        raise ConfigurationError(f"--token-env names {variable}, which is not set or empty")
+        raise ConfigurationError(
+            f"--token-env names {variable}, which is not set or empty; put the token there"
+        )
     return token

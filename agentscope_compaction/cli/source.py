@@ -70,10 +70,10 @@ def parse_options(pairs: Sequence[str]) -> dict[str, Any]:
         name, equals, text = pair.partition("=")
         name = name.strip()
         if not equals:
-            raise typer.BadParameter(f"{pair!r} is not NAME=VALUE", param_hint="--option")
+            raise typer.BadParameter(f"{pair!r} is not NAME=VALUE", param_hint="'--option'")
         if name not in known:
             names = ", ".join(known)
-            raise typer.BadParameter(f"unknown {name!r}; one of: {names}", param_hint="--option")
+            raise typer.BadParameter(f"unknown {name!r}; one of: {names}", param_hint="'--option'")
         try:
             values[name] = json.loads(text)
         except (ValueError, RecursionError):
@@ -83,7 +83,7 @@ def parse_options(pairs: Sequence[str]) -> dict[str, Any]:
     except ValidationError as error:
         fault = error.errors(include_url=False, include_input=False)[0]
         name = str(fault["loc"][0]) if fault["loc"] else "options"
-        raise typer.BadParameter(f"{name}: {fault['msg']}", param_hint="--option") from None
+        raise typer.BadParameter(f"{name}: {fault['msg']}", param_hint="'--option'") from None
     return values
 
 
@@ -108,7 +108,7 @@ def build_request(
     if goal is not None:
         request["goal"] = goal
     if "goal" not in request:
-        raise typer.BadParameter("say what the agent does next", param_hint="--goal")
+        raise typer.BadParameter("say what the agent does next", param_hint="'--goal'")
     if tools:
         known = request.get("eligible_tool_names", [])
         request["eligible_tool_names"] = [*known, *tools] if isinstance(known, list) else known

@@ -16,7 +16,7 @@ from agentscope_compaction.cli.table import (
     number,
     percent_saved,
 )
-from agentscope_compaction.cli.words import REASONS, because, in_words
+from agentscope_compaction.cli.words import because, in_words
 from agentscope_compaction.core.stubs import MARKER
 from agentscope_compaction.core.types import (
     Action,
@@ -25,6 +25,7 @@ from agentscope_compaction.core.types import (
     DecisionReason,
     JSONObject,
 )
+from agentscope_compaction.core.words import REASONS
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -11,9 +11,10 @@ from rich.table import Table
 from rich.text import Text
 
 from agentscope_compaction.cli.streams import inert
-from agentscope_compaction.cli.words import ACTIONS, OUTCOMES, REASONS, SKIPPED
+from agentscope_compaction.cli.words import ACTIONS
 from agentscope_compaction.core.jsontext import object_of
 from agentscope_compaction.core.types import Action, CallDecision, CompactionProposal
+from agentscope_compaction.core.words import OUTCOMES, REASONS, SKIPPED
 
 if TYPE_CHECKING:
     from rich.console import Console

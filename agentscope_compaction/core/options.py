@@ -22,8 +22,8 @@ def _a_number(value: object) -> object:
     return value
 
 
-_Share = Annotated[float, BeforeValidator(_a_number), Field(ge=0, le=1, allow_inf_nan=False)]
-_Seconds = Annotated[float, BeforeValidator(_a_number), Field(gt=0, allow_inf_nan=False)]
+_Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False), BeforeValidator(_a_number)]
+_Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False), BeforeValidator(_a_number)]
 _Count = Annotated[int, Field(strict=True, ge=0)]
 _Positive = Annotated[int, Field(strict=True, gt=0)]
 
@@ -32,22 +32,29 @@ class BatchFailure(StrEnum):
     """What one failed request means for the proposal."""
 
     FAIL = "fail"
+    """The proposal fails."""
     KEEP = "keep"
+    """The calls it asked about are kept, the others act; if no request succeeded, it fails."""
 
 
 class CallRemoval(StrEnum):
     """Whether ``drop_call`` may really remove the pair."""
 
     SAFE = "safe"
+    """Except where it could break a provider: signed thinking or provider items in the message."""
     NEVER = "never"
+    """It always becomes ``drop_result``."""
     ALWAYS = "always"
+    """Wherever the model says so; live agents add conditions of their own."""
 
 
 class ReusedIds(StrEnum):
     """How to read a call id that occurs more than once."""
 
     KEEP = "keep"
+    """Calls and results with that id are never touched."""
     PAIR = "pair"
+    """Clean alternation of call and result is read as separate pairs; anything else is kept."""
 
 
 class CompactionOptions(BaseModel):

@@ -50,12 +50,18 @@ class Action(StrEnum):
     """What a proposal does with one call."""
 
     KEEP = "keep"
+    """Call and output stay as they are."""
     DROP_RESULT = "drop_result"
+    """The output becomes a stub: its start, facts from it, and where the original is."""
     DROP_CALL = "drop_call"
+    """Call and output are removed."""
 
 
 class DecisionReason(StrEnum):
-    """Why; the order of the rules is the order in which the first that applies is named."""
+    """Why; the order of the rules is the order in which the first that applies is named.
+
+    ``core/words.py`` says what each means.
+    """
 
     FIRST_MESSAGE = "first_message"
     RECENT_MESSAGE = "recent_message"
@@ -80,7 +86,7 @@ class DecisionReason(StrEnum):
 
 
 class ProposalReason(StrEnum):
-    """The outcome of a proposal as a whole."""
+    """The outcome of a proposal as a whole; ``core/words.py`` says what each means."""
 
     COMPACTED = "compacted"
     NO_CHANGE = "no_change"

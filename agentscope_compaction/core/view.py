@@ -46,10 +46,15 @@ class Stage(StrEnum):
     """How far the view had to be reduced."""
 
     FULL = "full"
+    """Not at all."""
     INPUTS = "inputs"
+    """Inputs of calls are shortened."""
     TEXTS = "texts"
+    """Texts are shortened too, the old ones first."""
     DROP_TEXTS = "drop_texts"
+    """Old texts are left out too, messages of text alone first."""
     MERGE_CALLS = "merge_calls"
+    """Old calls that are not asked about are counted per tool, instead of named."""
 
 
 @dataclass(slots=True)

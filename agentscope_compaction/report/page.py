@@ -13,11 +13,12 @@ from functools import cache
 from importlib.resources import files
 
 from agentscope_compaction.core.types import CompactionProposal, CompactionRequest
+from agentscope_compaction.core.words import OUTCOMES
 from agentscope_compaction.report.calls import Call, Fate, calls_of
 from agentscope_compaction.report.escape import attribute, data, shortened, text
 from agentscope_compaction.report.summary import figures, privacy
 from agentscope_compaction.report.table import strip, timeline
-from agentscope_compaction.report.words import FATES, OUTCOMES
+from agentscope_compaction.report.words import FATES
 
 __all__ = ["to_html"]
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from agentscope_compaction.core.words import REASONS
 from agentscope_compaction.report.calls import Call, Fate
 from agentscope_compaction.report.escape import attribute, shortened, text
-from agentscope_compaction.report.words import FATES, REASONS
+from agentscope_compaction.report.words import FATES
 
 __all__ = ["LONGEST_OUTPUT", "strip", "timeline"]
 

@@ -24,7 +24,9 @@ from agentscope_compaction.service.failures import (
     ServiceError,
     as_service_error,
 )
+from agentscope_compaction.service.hosts import OwnNamesOnly
 from agentscope_compaction.service.limits import ServiceLimits, Slots, require_token
+from agentscope_compaction.service.lingering import LingeringEnd
 from agentscope_compaction.service.openapi import RESPONSES, Health, describe
 
 __all__ = ["build_app"]
@@ -40,6 +42,7 @@ def build_app(
     token: bytes | None,
     limits: ServiceLimits,
     *,
+    hosts: frozenset[str] | None,
     close_model: bool,
 ) -> FastAPI:
     """Return the application; see ``agentscope_compaction.service.create_app``."""
@@ -71,7 +74,10 @@ def build_app(
         response_model=Health,
     )
     app.add_exception_handler(HTTPException, _no_route)
-    describe(app, guarded=token is not None)
+    if hosts is not None:
+        app.add_middleware(OwnNamesOnly, names=hosts, refuse=_foreign)
+    app.add_middleware(LingeringEnd, seconds=limits.timeout_seconds)
+    describe(app, guarded=token is not None, named=hosts is not None)
     return app
 
 
@@ -157,6 +163,15 @@ async def _no_route(request: Request, error: Exception) -> Response:
     kind = {404: ErrorType.NOT_FOUND, 405: ErrorType.METHOD_NOT_ALLOWED}.get(status)
     detail = str(getattr(error, "detail", "")) or "the request cannot be answered"
     return _failure(ServiceError(kind or ErrorType.INTERNAL, detail, headers))
+
+
+def _foreign() -> Response:
+    return _failure(
+        ServiceError(
+            ErrorType.FOREIGN_HOST,
+            "the Host header is not a name of this service; --allow-host names it one",
+        )
+    )
 
 
 def _failure(error: Exception) -> Response:

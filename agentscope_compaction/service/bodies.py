@@ -59,7 +59,7 @@ async def read_body(chunks: AsyncIterator[bytes], max_bytes: int, seconds: float
 
 
 def _refuse_size(max_bytes: int) -> None:
-    # The rest of the body is not read: the connection is of no further use.
+    # The rest of the body is thrown away unread: the connection is of no further use.
     raise ServiceError(
         ErrorType.BODY_TOO_LARGE,
         f"the body is larger than {max_bytes} bytes",

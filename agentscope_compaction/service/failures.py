@@ -28,6 +28,7 @@ class ErrorType(StrEnum):
     BODY_TIMEOUT = "BodyTimeout"
     BODY_TOO_LARGE = "BodyTooLarge"
     UNSUPPORTED_MEDIA_TYPE = "UnsupportedMediaType"
+    FOREIGN_HOST = "ForeignHost"
     INVALID_SNAPSHOT = "InvalidSnapshotError"
     OBSERVATION_BUDGET = "ObservationBudgetError"
     INTERNAL = "InternalError"
@@ -47,6 +48,7 @@ STATUS = {
     ErrorType.BODY_TIMEOUT: 408,
     ErrorType.BODY_TOO_LARGE: 413,
     ErrorType.UNSUPPORTED_MEDIA_TYPE: 415,
+    ErrorType.FOREIGN_HOST: 421,
     ErrorType.INVALID_SNAPSHOT: 422,
     ErrorType.OBSERVATION_BUDGET: 422,
     ErrorType.INTERNAL: 500,

@@ -55,6 +55,7 @@ _MEANING = {
     408: "The body did not arrive in time.",
     413: "The body is larger than allowed.",
     415: "The content type is not JSON.",
+    421: "The Host header is not a name of this service.",
     422: "The JSON is no valid snapshot, or does not fit its own token budgets.",
     500: "The service is misconfigured or has a bug.",
     502: "The decision model failed or answered something unusable.",
@@ -81,18 +82,18 @@ _REFS = "#/components/schemas/{model}"
 _PATH = "/compact_context"
 
 
-def describe(app: FastAPI, *, guarded: bool) -> None:
-    """Let the application describe the body it reads itself, and its token."""
+def describe(app: FastAPI, *, guarded: bool, named: bool) -> None:
+    """Let the application describe the body it reads itself, its token and its names."""
 
     def openapi() -> dict[str, Any]:
         if app.openapi_schema is None:
-            app.openapi_schema = _schema(app, guarded=guarded)
+            app.openapi_schema = _schema(app, guarded=guarded, named=named)
         return app.openapi_schema
 
     app.openapi = openapi  # type: ignore[method-assign]  # FastAPI's documented way to extend it
 
 
-def _schema(app: FastAPI, *, guarded: bool) -> dict[str, Any]:
+def _schema(app: FastAPI, *, guarded: bool, named: bool) -> dict[str, Any]:
     schema = get_openapi(title=app.title, version=app.version, routes=app.routes)
     components = schema["components"]
     components["schemas"].update(_request_schemas())
@@ -105,6 +106,8 @@ def _schema(app: FastAPI, *, guarded: bool) -> dict[str, Any]:
         operation["security"] = [{"token": []}]
     else:
         operation["responses"].pop("401")
+    if not named:
+        operation["responses"].pop("421")
     return schema
 
 

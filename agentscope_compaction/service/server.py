@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import logging
 import math
 import socket
@@ -11,6 +10,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from agentscope_compaction.errors import ConfigurationError
+from agentscope_compaction.service.hosts import is_loopback
 
 __all__ = ["is_loopback", "listen", "run", "server_for"]
 
@@ -71,16 +71,6 @@ def _announce(listener: socket.socket) -> None:
     host, port = listener.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
     logging.getLogger("uvicorn.error").info("Serving on http://%s:%d", shown, port)
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach the address; a name other than localhost may not."""
-    if host.lower() == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _warn(host: str, *, guarded: bool) -> None:

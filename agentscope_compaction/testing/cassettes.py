@@ -25,11 +25,12 @@ from typing import Any, Self
 
 import httpx
 
+from agentscope_compaction.environment import Variable
 from agentscope_compaction.redaction import redact_secrets
 
 __all__ = ["Cassette", "CassetteError", "CassetteMissError", "CassetteMode", "request_digest"]
 
-MODE_VARIABLE = "AGENTSCOPE_COMPACTION_CASSETTES"
+MODE_VARIABLE = Variable.AGENTSCOPE_COMPACTION_CASSETTES.value
 """Environment variable with the mode of cassettes that are not given one."""
 _VERSION = 1
 

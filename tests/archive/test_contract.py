@@ -210,6 +210,7 @@ async def test_list_is_newest_first_and_by_session(archive: AnyArchive, reply: B
     assert [e.ref for e in await archive.list()] == refs[::-1]
     assert [e.ref for e in await archive.list("s1")] == refs[5::-2]
     assert await archive.list("nobody") == []
+    assert await archive.survey("s1") == (await archive.list("s1"), [])
 
 
 async def test_ids_are_data(archive: AnyArchive) -> None:

@@ -58,11 +58,14 @@ async def test_flipped_object_bytes_are_noticed(sqlite: SqlArchive, reply: Build
     "column", ["session_id", "created_us", "messages", "chars", "root", "meta", "seal"]
 )
 async def test_changed_snapshot_columns_are_noticed(
-    sqlite: SqlArchive, reply: Build, column: str
+    sqlite: SqlArchive, reply: Build, column: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Every column of a snapshot's row is covered by its seal, for load and for list."""
+    """Every column of a snapshot's row is covered by its seal; the list leaves it out and says so.
+
+    The other rows are listed, and ``load`` stays strict.
+    """
     ref = await sqlite.save("s", reply(2), meta={"a": "b" * 200})
-    await sqlite.save("t", [])
+    other = await sqlite.save("t", [])
     with database(sqlite) as conn:
         (old,) = conn.execute(
             f"SELECT {column} FROM compaction_snapshot WHERE ref = ?", (ref,)
@@ -71,8 +74,39 @@ async def test_changed_snapshot_columns_are_noticed(
         conn.execute(f"UPDATE compaction_snapshot SET {column} = ? WHERE ref = ?", (new, ref))
     with pytest.raises(ArchiveIntegrityError):
         await sqlite.load(ref)
+    assert [entry.ref for entry in await sqlite.list()] == [other]
+    assert (await sqlite.survey())[1] == [ref]
+    assert ref in caplog.text and other not in caplog.text
     with pytest.raises(ArchiveIntegrityError):
-        await sqlite.list()
+        await sqlite.entry(ref)
+
+
+async def test_a_damaged_row_is_left_out_on_each_database(url: str, reply: Build) -> None:
+    """One damaged row hides no other, on SQLite and on PostgreSQL; by session too."""
+    async with SqlArchive(url) as archive:
+        refs = [await archive.save("s", reply(n)) for n in range(3)]
+        await _raw(archive, f"UPDATE compaction_snapshot SET chars = 7 WHERE ref = '{refs[1]}'")
+        for session in (None, "s"):
+            assert [entry.ref for entry in await archive.list(session)] == [refs[2], refs[0]]
+            assert (await archive.survey(session))[1] == [refs[1]]
+        assert (await archive.survey("t"))[1] == []
+        with pytest.raises(ArchiveIntegrityError):
+            await archive.load(refs[1])
+
+
+async def test_rows_without_their_session(sqlite: SqlArchive, reply: Build) -> None:
+    """A snapshot whose session is gone or unreadable is damaged, not absent; usage still counts."""
+    ref = await sqlite.save("s", reply(1))
+    with database(sqlite) as conn:
+        conn.execute("UPDATE compaction_session SET name = x'ff'")
+        assert [usage.session_id for usage in await sqlite.sessions()] == ["\\xff"]
+        assert (await sqlite.survey())[1] == [ref]
+        conn.execute("PRAGMA foreign_keys = OFF")
+        conn.execute("DELETE FROM compaction_session")
+    assert await sqlite.list() == []
+    assert (await sqlite.survey())[1] == [ref]
+    with pytest.raises(ArchiveIntegrityError):
+        await sqlite.load(ref)
 
 
 @pytest.mark.parametrize("column", ["recorded_us", "outcome", "proposal", "seal"])

@@ -45,7 +45,7 @@ def test_json_is_all_there_is(
         (["--cuts", "a,b"], 2, "--cuts"),
         (["--loss", "2"], 2, "--loss"),
         (["--tool", "Nothing"], 1, "no call was judged"),
-        (["--out", "nowhere/profile.json"], 1, "does not exist"),
+        (["--out", "nowhere/profile.json"], 2, "does not exist"),
         (["nothing.json"], 1, "nothing.json"),
     ],
 )

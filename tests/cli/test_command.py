@@ -73,6 +73,33 @@ def test_width_is_respected(run: Run, columns: int) -> None:
         assert len(line) <= columns
 
 
+def test_completion_knows_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    """Completion is the root's business alone, and covers all commands alike."""
+    assert main(["--help"]) == 0
+    assert "--install-completion" in capsys.readouterr().out
+    for command in ("propose", "demo", "archive", "serve", "calibrate"):
+        assert main([command, "--help"]) == 0
+        assert "completion" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("pro", "propose"),
+        ("demo --sa", "--save"),
+        ("archive re", "restore"),
+        ("serve --to", "--token-env"),
+        ("calibrate --res", "--resume"),
+    ],
+)
+def test_completion_completes(run: Run, typed: str, offered: str) -> None:
+    """The shell gets the commands and options that fit what was typed."""
+    words = f"agentscope-compaction {typed}"
+    asked = {"COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+    ended = run(_AGENTSCOPE_COMPACTION_COMPLETE="complete_bash", **asked)
+    assert ended.returncode == 0 and ended.stdout.decode().split() == [offered]
+
+
 def on_a_terminal(environment: dict[str, str], *args: str) -> bytes:
     """Run the command with a terminal as its standard output, and return what it showed."""
     ours, theirs = pty.openpty()

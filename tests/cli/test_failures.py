@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,9 @@ from typing import Any
 
 import pytest
 
+from agentscope_compaction import DecisionHTTPError, DecisionTimeoutError
 from agentscope_compaction.cli import main
+from agentscope_compaction.cli.failures import describe_failure
 from agentscope_compaction.testing import HistoryBuilder
 
 GOAL = ("--goal", "go on")
@@ -77,6 +80,62 @@ def test_usage_errors(args: list[str], capsys: pytest.CaptureFixture[str]) -> No
     assert main(args) == 2
     printed = capsys.readouterr()
     assert "--help" in printed.err and printed.err.count("\n") == 1 and printed.out == ""
+
+
+NOWHERE = "nowhere/file"
+
+
+@pytest.mark.parametrize(
+    ("code", "args", "way"),
+    [
+        (1, ["propose", "missing.json", *GOAL], "missing.json"),
+        (2, ["propose", "missing.json", *GOAL, "--apply", NOWHERE], "'--apply': the folder"),
+        (2, ["demo", "--save", NOWHERE], "'--save': the folder"),
+        (2, ["demo", "--save", "history.json"], "name another file"),
+        (1, ["demo", "--model", "jev"], "set DECISION_MODEL_API_KEY"),
+        (1, ["serve", "--token-env", "NO_SUCH_TOKEN"], "put the token there"),
+        (1, ["serve", "--model", "jev"], "set DECISION_MODEL_API_KEY"),
+        (2, ["serve", "--port", "99999"], "--help"),
+        (1, ["calibrate", "missing.json"], "missing.json"),
+        (2, ["calibrate", "history.json", "--out", NOWHERE], "'--out': the folder"),
+        (1, ["archive", "list", "--archive", "missing.db"], "--archive takes"),
+        (2, ["archive", "restore", "ar_x", "--out", NOWHERE], "'--out': the folder"),
+        (2, ["archive", "prune", "--older-than", "soon"], "30d"),
+    ],
+)
+def test_every_command_fails_alike(
+    code: int, args: list[str], way: str, history: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of every command a failure is one line, which begins alike and says what can be done."""
+    assert main(args) == code
+    printed = capsys.readouterr()
+    assert printed.err.startswith("agentscope-compaction: ") and printed.err.count("\n") == 1
+    assert way in printed.err and printed.out == ""
+    assert (code == 2) == (f"agentscope-compaction {args[0]}" in printed.err)
+
+
+def test_a_taken_port_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    """A port that another program has is said with the way out."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        assert main(["serve", "--port", str(taken.getsockname()[1])]) == 1
+    said = capsys.readouterr().err
+    assert "cannot listen" in said and "--port" in said and said.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "way"),
+    [
+        (DecisionTimeoutError("late"), "total_timeout_seconds"),
+        (DecisionHTTPError("gone"), "DECISION_MODEL_BASE_URL"),
+        (DecisionHTTPError("no", status=401), "DECISION_MODEL_API_KEY"),
+        (DecisionHTTPError("busy", status=429), "max_concurrency"),
+        (DecisionHTTPError("bug", status=500), "bug"),
+    ],
+)
+def test_a_silent_model_has_a_way_out(error: Exception, way: str) -> None:
+    """What a decision service refuses is told with the setting to look at."""
+    failure = describe_failure(error)
+    assert failure.code == 1 and way in failure.text
 
 
 def test_a_missing_goal_is_a_usage_error(history: Path, capsys: pytest.CaptureFixture[str]) -> None:
