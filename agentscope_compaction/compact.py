@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, cast
 
 from pydantic import ValidationError
@@ -39,8 +39,8 @@ from agentscope_compaction.errors import (
     DecisionTimeoutError,
     InvalidSnapshotError,
 )
-from agentscope_compaction.memory import AnswerMemory
-from agentscope_compaction.models.ask import Replies, ask, is_local
+from agentscope_compaction.memory import AnswerMemory, Remembered
+from agentscope_compaction.models.ask import Replies, ask, is_local, named_together
 from agentscope_compaction.models.seam import DecisionModel
 from agentscope_compaction.outgoing import Redaction
 from agentscope_compaction.redaction import redact_secrets
@@ -111,18 +111,21 @@ async def propose(
     count = _Counter(counter)
     redaction = Redaction(None if is_local(model) else redact)
     _profile(model, options, None)  # an unusable profile must not cost a request
-    recalled = None if is_local(model) else memory
-    inspection, before = await asyncio.to_thread(_inspected, request, count, unremovable, recalled)
+    memory = None if is_local(model) else memory
+    inspection, before, models = await asyncio.to_thread(
+        _inspected, request, count, unremovable, memory
+    )
     if options.target_tokens is not None and before <= options.target_tokens:
         planned, replies = without_questions(inspection), Replies()
     else:
         planned = await asyncio.to_thread(plan, inspection, redaction)
         replies = await _asked(model, planned, deadline)
-    if recalled is not None:
-        recalled.learn(request.goal, inspection.asked, replies.answers)
-    thresholds = thresholds_of(options, _profile(model, options, replies.model))
+    if memory is not None:
+        memory.learn(request, inspection.asked, replies.answers, replies.model)
+    answered = named_together([*models, replies.model])
+    thresholds = thresholds_of(options, _profile(model, options, answered))
     answers = {**inspection.known, **replies.answers}
-    evidence = Evidence(answers, thresholds, replies.model)
+    evidence = Evidence(answers, thresholds, answered)
     proposal = await asyncio.to_thread(conclude, planned, evidence, count, before)
     proposal.stats.update(
         tokenizer=count.name,
@@ -178,12 +181,12 @@ def _inspected(
     count: _Counter,
     unremovable: Callable[[Pair], bool],
     memory: AnswerMemory | None,
-) -> tuple[Inspection, int]:
+) -> tuple[Inspection, int, Collection[str]]:
+    """Inspect a request and count it; with the models whose answers from before still hold."""
     try:
         inspection = inspect(take_snapshot(request), unremovable)
-        if memory is not None:
-            inspection = inspection.knowing(memory.known(request.goal, inspection.asked))
-        return inspection, count(request.messages)
+        known = memory.known(request, inspection.asked) if memory is not None else Remembered()
+        return inspection.knowing(known.answers), count(request.messages), known.models
     except RecursionError as exc:
         raise InvalidSnapshotError("messages are nested too deeply") from exc
 

@@ -24,6 +24,7 @@ from agentscope_compaction.agents.proposing import (
     with_sources,
 )
 from agentscope_compaction.agents.recall import recall_tool
+from agentscope_compaction.agents.settings import names_in
 from agentscope_compaction.archive import Archive, Outcome, OutcomeKind, SqlArchive
 from agentscope_compaction.compact import embedded
 from agentscope_compaction.core.options import CompactionOptions
@@ -56,14 +57,15 @@ class Compactor:
         archive: Where originals are kept; None = a SQLite file in the user's data directory.
         options: None = ``CompactionOptions.for_agents()``.
         eligible_tool_names: Tools whose calls may be compacted; empty = none.
-        goal: What the agent does next; None = its open tasks and the newest user message.
+        goal: What the agent does next; None = its open tasks and the newest user message (of
+            messages without an agent: the latter).
         profile: Thresholds of the decision model, or the path of the profile file that
             ``calibrate`` wrote; replaces the model's own.
         redact: Applied to every string a model that is not local is sent; None = nothing is.
         token_counter: Counts a list of message objects; None = the scale of the agent's model.
 
     Raises:
-        ConfigurationError: The profile is unusable.
+        ConfigurationError: The profile is unusable, or one text stands where names are listed.
     """
 
     def __init__(
@@ -80,7 +82,7 @@ class Compactor:
     ) -> None:
         self.decision_model = decision_model if decision_model is not None else embedded()
         self.options = options if options is not None else CompactionOptions.for_agents()
-        self.eligible_tool_names = tuple(eligible_tool_names)
+        self.eligible_tool_names = tuple(names_in(eligible_tool_names, "eligible_tool_names"))
         self.goal = goal
         self._archive = archive
         self._owns_archive = archive is None
@@ -121,7 +123,8 @@ class Compactor:
 
         Args:
             agent_or_messages: An agent, or messages as ``Msg`` or JSON objects.
-            goal: What happens next; None = the compactor's, else the agent's own.
+            goal: What happens next; None = the compactor's, else the agent's own (of messages:
+                the newest user message).
             options: Instead of the compactor's.
             session_id: Archive session; None = the agent's (``"messages"`` for messages).
             target_tokens: Stop acting as soon as the history fits.
@@ -140,8 +143,8 @@ class Compactor:
             goal or self.goal or subject.goal,
             chosen,
             self.eligible_tool_names,
-            protected_message_ids,
-            protected_call_ids,
+            names_in(protected_message_ids, "protected_message_ids"),
+            names_in(protected_call_ids, "protected_call_ids"),
         )
         meta = {"goal": request.goal, "options": chosen.model_dump(mode="json")}
         with span("propose", subject.session_id) as opened:

@@ -16,7 +16,9 @@ from __future__ import annotations
 import re
 
 from agentscope_compaction.secret_formats import (
+    ANNOUNCING,
     FORMATS,
+    PROSE,
     is_expression,
     is_harmless,
     looks_random,
@@ -54,6 +56,7 @@ _BASIC_USER = re.compile(
     r"(?<=\s)(?P<head>(?:-u|--user)[ =]\s{0,4}(?:\\{0,15}[\"'])?[^\s:\"'\\/]{1,128}:)"
     r"(?P<value>[^\s\"'\\]{1,256})"
 )
+_LIST_COMMA = re.compile(r"\\{0,15}[\"'`]\s{0,64},\s{0,64}")
 _SCHEME = re.compile(
     r"(?:Bearer|Basic|Token|Digest|Negotiate|ApiKey|Api-Key|Key|OAuth|DPoP|Bot)\s{1,4}", re.I
 )
@@ -78,7 +81,7 @@ def redact_and_count(text: str) -> tuple[str, int]:
     total = 0
     for _ in range(_MAX_PASSES):  # a replacement can uncover the secret glued to it
         found = 0
-        for step in (_key_blocks, _userinfo, _named, _flags, _formats):
+        for step in (_key_blocks, _userinfo, _named, _flags, _formats, _prose):
             text, count = step(text)
             found += count
         if not found:
@@ -132,6 +135,14 @@ def _formats(text: str) -> tuple[str, int]:
     return FORMATS.subn(REDACTED, text)
 
 
+def _prose(text: str) -> tuple[str, int]:
+    """Replace what a sentence gives away: ``the password is x1``."""
+    lowered = text.lower()
+    if not any(word in lowered for word in ANNOUNCING):
+        return text, 0
+    return PROSE.subn(lambda match: match["head"] + REDACTED, text)
+
+
 def _flags(text: str) -> tuple[str, int]:
     """Replace ``--password x`` and ``curl -u user:x``."""
     if "--" not in text and "-u" not in text:
@@ -167,12 +178,24 @@ def _named(text: str) -> tuple[str, int]:
         if not level:
             continue
         span = _value_span(text, match, level)
-        if span is None:
-            continue
-        out += [text[position : span[0]], REDACTED]
-        position = span[1]
-        search_from = max(search_from, position)
+        while span is not None:
+            out += [text[position : span[0]], REDACTED]
+            position = span[1]
+            search_from = max(search_from, position)
+            span = _next_in_list(text, match, position, level)
     return "".join([*out, text[position:]]), len(out) // 2
+
+
+def _next_in_list(
+    text: str, match: re.Match[str], position: int, level: int
+) -> tuple[int, int] | None:
+    """Where the next secret of a list after a name begins and ends; None when there is none."""
+    comma = _LIST_COMMA.match(text, position) if "[" in (match["sep"] or "") else None
+    opening = _OPENING.match(text, comma.end()) if comma else None
+    if opening is None:
+        return None
+    end = _closing(text, opening)
+    return _checked(text, opening.end(), end, level)
 
 
 def _value_span(text: str, match: re.Match[str], level: int) -> tuple[int, int] | None:

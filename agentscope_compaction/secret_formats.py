@@ -9,7 +9,16 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-__all__ = ["FORMATS", "is_expression", "is_harmless", "looks_random", "may_name", "strength"]
+__all__ = [
+    "ANNOUNCING",
+    "FORMATS",
+    "PROSE",
+    "is_expression",
+    "is_harmless",
+    "looks_random",
+    "may_name",
+    "strength",
+]
 
 _FORMAT_LIST = (
     r"(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?![A-Za-z0-9])",  # AWS access key id
@@ -43,6 +52,23 @@ _FORMAT_LIST = (
 )
 FORMATS = re.compile(r"(?<![A-Za-z0-9_-])(?:" + "|".join(_FORMAT_LIST) + ")")
 """One search for every secret that its own spelling gives away."""
+
+_SPOKEN = (
+    r"(?:pass(?:word|phrase|code)|passwd|pwd|(?:(?:api|access|secret|private|auth)[ _-])?key"
+    r"|(?:(?:access|api|auth|bearer|refresh|session)[ _-])?token|secret|credential)s?"
+)
+PROSE = re.compile(
+    r"(?P<head>(?:"
+    rf"(?<![A-Za-z0-9_-])(?i:{_SPOKEN}(?: {{1,3}}(?:is|was|set to|changed to):? {{1,3}}|：\s?)"
+    r"|(?:api|access|secret|private|auth) (?:key|token)\s?[:=]\s{0,3})"
+    r"|(?:密码|口令|密钥|令牌)\s?(?:[是为：:=]|设为)\s{0,3})"
+    r"[\"'`“「]?)"
+    r"(?P<value>(?!(?i:sha|md|base|utf|aes|rsa|hs|rs|ed|oauth|http|v|s|k)-?[0-9])"
+    r"(?=[!#-&*-~]{0,64}[A-Za-z])(?=[!#-&*-~]{0,64}[0-9])[!#-&*-Z^-z|~]{5,512}+)(?![(\[])"
+)
+"""A secret announced in a sentence; with letters and digits, so that it is hardly a word."""
+ANNOUNCING = tuple(" is, was, set to, changed to, key, token,：,密,口令,令牌".split(","))
+"""One of these is in every such sentence, in lower case; most inputs of tools hold none."""
 
 _STRONG = re.compile(
     r"(?:password|passwd|passphrase|passcode|apikey)[0-9]{0,3}\Z"
@@ -91,7 +117,10 @@ _TELLING = (
 def may_name(text: str) -> bool:
     """Whether a telling name can be in the text; most texts are ruled out at little cost."""
     lowered = text.lower()
-    return any(word in lowered for word in _TELLING)
+    for word in _TELLING:  # a loop: a generator would cost more than most of the searches
+        if word in lowered:
+            return True
+    return False
 
 
 @lru_cache(maxsize=4096)

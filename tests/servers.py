@@ -31,16 +31,18 @@ class Running(ReferenceServer):  # type: ignore[misc]
 def script_server(
     script: Script, model: str = "jev-1.13.0"
 ) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """Serve answers from a function of (question id, state); yields its URL and the requests."""
+    """Serve answers from a function of (question id, state); yields its URL and the requests.
+
+    Understands System One, and OpenAI's Decisions at ``/v1/decisions``.
+    """
     seen: list[dict[str, Any]] = []
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             seen.append(body)
-            answers = {name: _answer(script(name, body["state"])) for name in body["questions"]}
-            usage = {"input_tokens": 1_000, "output_tokens": len(answers)}
-            reply = {"model": model, "answers": answers, "usage": usage}
+            decide = _decisions if self.path.endswith("/decisions") else _nouls
+            reply = {"model": model, **decide(script, body)}
             data = json.dumps(reply).encode()
             self.send_response(200)
             self.send_header("Content-Type", "application/json")
@@ -60,6 +62,23 @@ def script_server(
         server.shutdown()
         thread.join()
         server.server_close()
+
+
+def _nouls(script: Script, body: dict[str, Any]) -> dict[str, Any]:
+    answers = {name: _answer(script(name, body["state"])) for name in body["questions"]}
+    return {"answers": answers, "usage": {"input_tokens": 1_000, "output_tokens": len(answers)}}
+
+
+def _decisions(script: Script, body: dict[str, Any]) -> dict[str, Any]:
+    state, answers = json.loads(body["input"]), []
+    for question in body["questions"]:
+        value = script(question["name"], state)
+        kind = {"type": "refusal"} if value is None else {"type": "predicate", "probability": value}
+        answers.append({"name": question["name"], **kind})
+    details = {"cached_tokens": 0, "reasoning_tokens": 0}
+    counts = {"input_tokens": 1_000, "output_tokens": len(answers), "total_tokens": 1_000}
+    usage = {**counts, "input_tokens_details": details, "output_tokens_details": details}
+    return {"id": "dec_1", "object": "decision", "answers": answers, "usage": usage}
 
 
 def _answer(probability: float | None) -> dict[str, Any]:

@@ -182,6 +182,24 @@ async def test_wire_form_round_trips() -> None:
     assert proposal.observation["goal"] == "Do the next step"
 
 
+async def test_the_wire_form_as_text() -> None:
+    """The JSON text is the wire form, compact or indented; lone surrogates can be stored."""
+    builder = history()
+    builder.messages[0]["content"][0]["text"] = "漢字 \ud83d 👩\u200d💻"
+    builder.messages[0]["\udc00"] = ["\\ud83d"]
+    proposal, _ = await propose(builder.request(), {"result": 0.0, "call": 1.0})
+    wire = proposal.model_dump(mode="json")
+    forms: list[dict[str, Any]] = [{}, {"indent": 2}, {"ensure_ascii": True}]
+    for options in [*forms, {"exclude": {"decisions"}}]:
+        text = proposal.model_dump_json(**options)
+        expected = {k: v for k, v in wire.items() if k not in options.get("exclude", ())}
+        assert json.loads(text.encode()) == expected
+        assert ("漢字" in text) is not options.get("ensure_ascii", False)
+        assert ("\n" in text) is ("indent" in options)
+    read = CompactionProposal.model_validate(json.loads(proposal.model_dump_json()))
+    assert read.model_dump(mode="json") == wire
+
+
 async def test_deep_nesting_survives_the_wire() -> None:
     """Fields nested deeper than pydantic serialises come out of the wire form as they went in."""
     builder = history()
@@ -190,6 +208,7 @@ async def test_deep_nesting_survives_the_wire() -> None:
     proposal, _ = await propose(builder.request(), 1.0)
     wire = json.loads(json.dumps(proposal.model_dump(mode="json")))
     assert wire["messages"] == builder.messages
+    assert json.loads(proposal.model_dump_json()) == wire
     assert "messages" not in proposal.model_dump(exclude={"messages"})
 
 

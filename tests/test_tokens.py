@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from agentscope_compaction.core.estimate import estimate_tokens, measure
 from agentscope_compaction.tokens import TokenCounter, texts_of
@@ -95,3 +98,16 @@ def test_measures_add_up() -> None:
         total += measure(part)
     assert total == measure("".join(parts))
     assert total - measure(parts[0]) == measure("".join(parts[1:]))
+
+
+_PIECE = re.compile(r"[A-Za-z]{1,6}|[0-9]{1,2}|[^\sA-Za-z0-9]")
+
+
+@given(
+    st.text(st.sampled_from("aZ09 .,_\n\t\x1f\x7f\x85\xa0é中٣\u3000\u2028\ud800😀"), max_size=80)
+)
+@example("internationalization of 1234567 things")
+def test_pieces_are_counted_as_defined(text: str) -> None:
+    """Counting all runs at once finds what a search for one piece after another finds."""
+    assert measure(text).pieces == len(_PIECE.findall(text))
+    assert measure(text).size == len(text.encode("utf-8", "surrogatepass"))

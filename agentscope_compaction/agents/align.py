@@ -50,7 +50,7 @@ def align(
     blocks: dict[Spot, Spot] = {}
     at = 0
     for mi, message in enumerate(snapshot):
-        found = _find(message, live, at, tolerance)
+        found = _find(mi, message, live, at, tolerance)
         spots = None
         if found is not None:
             grows = mi == len(snapshot) - 1
@@ -65,13 +65,22 @@ def align(
 
 
 def _find(
-    message: JSONObject, live: Sequence[JSONObject], at: int, tolerance: Tolerance
+    mi: int, message: JSONObject, live: Sequence[JSONObject], at: int, tolerance: Tolerance
 ) -> int | None:
+    """Find the live message, at or after a place, that is this message of the snapshot.
+
+    One reply may stand in several messages of the same id (a middleware's message splits it), so
+    for undoing the one that holds some of its blocks is meant; none, if all may have gone.
+    """
     last = len(live) if tolerance.by_identity else min(at + 1, len(live))
+    first: int | None = None
     for index in range(at, last):
-        if all(live[index].get(key) == message.get(key) for key in ("id", "role", "name")):
+        if any(live[index].get(key) != message.get(key) for key in ("id", "role", "name")):
+            continue
+        if not tolerance.by_identity or _by_identity(message, live[index]):
             return index
-    return None
+        first = index if first is None else first
+    return None if _may_be_gone(mi, message, tolerance) else first
 
 
 def _may_be_gone(mi: int, message: JSONObject, tolerance: Tolerance) -> bool:

@@ -83,8 +83,13 @@ class Driver:
                     await self._apply_decided(agent)
                 if look:
                     await self._step(agent, inputs, reply_over=reply_over)
+        except asyncio.CancelledError as exc:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise  # the reply itself is being interrupted
+            _skipped(exc)  # only something awaited in here was cancelled
         except Exception as exc:  # fail open: an exception here would kill the reply
-            _log.warning("compaction skipped, the agent goes on with its history: %s", _named(exc))
+            _skipped(exc)
         finally:
             busy.discard(agent)
 
@@ -190,7 +195,11 @@ def _resumes(agent: Agent, inputs: object) -> bool:
     return bool(agent.state.has_awaiting_tool_calls(agent.name))
 
 
-def _named(exc: Exception) -> str:
+def _skipped(exc: BaseException) -> None:
+    _log.warning("compaction skipped, the agent goes on with its history: %s", _named(exc))
+
+
+def _named(exc: BaseException) -> str:
     """Name an exception for the log: our own with their words, others by type only."""
     name = type(exc).__name__
     return f"{name}: {exc}" if isinstance(exc, CompactionError) else name

@@ -1,7 +1,7 @@
 """How large a context is, cheaply: what was counted once and is still there is not counted again.
 
-A context grows at its end. Each message's blocks are remembered beside their size; blocks that are
-the very same objects need no look, so a context that was seen costs a comparison of identities.
+A context grows at its end. Each message's blocks are remembered beside their size, and lists of the
+very same blocks compare equal without a look into them, so a context that was seen costs little.
 Hosts replace blocks in place (``agent/_agent.py`` does so with images): a message with a replaced
 block is counted anew. What is remembered goes with the agent.
 """
@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from operator import is_
+from dataclasses import dataclass, field
+from operator import attrgetter, ne
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -25,19 +25,38 @@ _DATA_BYTES = 8_000
 _PARTS = ("text", "thinking", "hint", "input", "output")
 
 
+_contents = attrgetter("content")
+
+
 @dataclass(slots=True)
 class _Counted:
-    """The blocks of one message as last counted, and their bytes."""
+    """What was counted of one context: each message's blocks, and their bytes."""
 
-    blocks: list[Any]
-    size: int
+    blocks: list[list[Any]] = field(default_factory=list)
+    sizes: list[int] = field(default_factory=list)
+
+    def update(self, contents: Sequence[list[Any]]) -> int:
+        """Count what is new, and return the bytes of all."""
+        shared = min(len(self.blocks), len(contents))
+        del self.blocks[shared:], self.sizes[shared:]
+        changed = [n for n, differs in enumerate(map(ne, self.blocks, contents)) if differs]
+        for n in changed:
+            known = len(self.blocks[n])
+            if contents[n][:known] != self.blocks[n]:
+                known = self.sizes[n] = 0
+            self.sizes[n] += size_of(contents[n][known:])
+            self.blocks[n] = list(contents[n])
+        for content in contents[shared:]:
+            self.blocks.append(list(content))
+            self.sizes.append(size_of(content))
+        return sum(self.sizes)
 
 
 class Gauge:
     """Counts the contexts of any number of agents."""
 
     def __init__(self) -> None:
-        self._counted: WeakKeyDictionary[Agent, list[_Counted]] = WeakKeyDictionary()
+        self._counted: WeakKeyDictionary[Agent, _Counted] = WeakKeyDictionary()
 
     async def tokens(self, agent: Agent) -> int:
         """Return the estimated tokens of the agent's context and summary.
@@ -51,29 +70,15 @@ class Gauge:
         summary = size_of(agent.state.summary)
         if type(model).count_tokens is not ChatModelBase.count_tokens:
             return await model.count_tokens(list(context), None) + math.ceil(summary / 4)
-        counted = self._counted.setdefault(agent, [])
-        del counted[len(context) :]
-        for index, message in enumerate(context):
-            if index == len(counted):
-                counted.append(_Counted([], 0))
-            _update(counted[index], message.content)
-        return math.ceil((sum(entry.size for entry in counted) + summary) / 4)
+        counted = self._counted.setdefault(agent, _Counted())
+        size = counted.update(list(map(_contents, context)))
+        return math.ceil((size + summary) / 4)
 
 
 async def tools_tokens(agent: Agent) -> int:
     """Return the tokens of the schemas of the agent's tools, as its model counts them."""
     schemas = await agent.toolkit.get_tool_schemas(agent.state.tool_context.activated_groups)
     return await agent.model.count_tokens([], schemas)
-
-
-def _update(entry: _Counted, content: Sequence[Any]) -> None:
-    """Bring one message's count up to date; only blocks added at its end are looked at."""
-    known = len(entry.blocks)
-    if known > len(content) or not all(map(is_, entry.blocks, content)):
-        entry.blocks, entry.size, known = [], 0, 0
-    added = list(content[known:])
-    entry.blocks += added
-    entry.size += sum(map(size_of, added))
 
 
 def size_of(value: Any) -> int:

@@ -28,7 +28,8 @@ def check(before: Context, after: Context, *, shrinking: bool) -> None:
     Args:
         before: The live context, as JSON.
         after: What it is to become.
-        shrinking: Whether the edit must make it smaller (accepting) or not (restoring).
+        shrinking: Whether the edit must make what a model is sent of it smaller (accepting) or
+            not (restoring).
 
     Raises:
         StaleProposalError: Naming the first violated check.
@@ -36,8 +37,23 @@ def check(before: Context, after: Context, *, shrinking: bool) -> None:
     for name, holds in CHECKS.items():
         if not holds(before, after):
             raise StaleProposalError(f"refused: the edit would break {name}")
-    if shrinking and len(compact(after)) >= len(compact(before)):
+    if shrinking and _sent_chars(after) >= _sent_chars(before):
         raise StaleProposalError("refused: the edit would not make the context smaller")
+
+
+def _sent_chars(context: Context) -> int:
+    """Measure a context without the results' metadata: no formatter sends it to a model.
+
+    The note about a cut output is kept there; where the output is hardly longer than its stub, the
+    note alone would let the saved state look larger.
+    """
+    sent = [
+        {key: value for key, value in block.items() if key != "metadata"}
+        if block.get("type") == "tool_result"
+        else block
+        for block in _blocks(context)
+    ]
+    return len(compact(sent))
 
 
 def _blocks(context: Context, *kinds: str) -> list[JSONObject]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from agentscope_compaction.agents.settings import names_in
+
 if TYPE_CHECKING:
     from agentscope.state import AgentState
 
@@ -93,9 +95,13 @@ def decide_pending(
 
     Returns:
         Whether the proposal was waiting.
+
+    Raises:
+        ConfigurationError: The decision is one text instead of a list of ids.
     """
+    chosen = decision if isinstance(decision, bool) else names_in(decision, "decision")
     notes = Notes(state)
     if notes.pending is None or proposal_id not in (None, notes.pending["proposal_id"]):
         return False
-    notes.decide(decision if isinstance(decision, bool) else list(decision))
+    notes.decide(chosen)
     return True

@@ -13,7 +13,7 @@ from agentscope_compaction.agents.limits import (
     untouchable,
 )
 from agentscope_compaction.agents.reviewers import break_even_calls
-from agentscope_compaction.agents.snapshot import counter_for, dump, goal_of
+from agentscope_compaction.agents.snapshot import counter_for, dump, goal_of, goal_of_messages
 from agentscope_compaction.compact import own_copy, propose
 from agentscope_compaction.core.options import CompactionOptions
 from agentscope_compaction.core.types import CompactionProposal, CompactionRequest, JSONObject
@@ -52,8 +52,10 @@ class Subject:
 
     @property
     def goal(self) -> str:
-        """What the agent does next, by its own state."""
-        return goal_of(self.agent.state) if self.agent is not None else ""
+        """What happens next: by the agent's own state, or by messages without one."""
+        if self.agent is None:
+            return goal_of_messages(self.messages)
+        return goal_of(self.agent.state)
 
     def request(
         self,

@@ -2,12 +2,14 @@
 
 The tool is given the agent's state with every call, so one tool serves any number of agents; it
 finds the archive reference in the cut result's metadata, or, for removed calls, in the notes of
-accepted proposals.
+accepted proposals. Some providers use an id again in every reply; results that share one are told
+apart by their other fields, and all that were cut are shown.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from agentscope_compaction.agents.notes import Notes
@@ -82,19 +84,28 @@ async def _recall(
     found = _where(state, call_id)
     if isinstance(found, str):
         return found
-    known_id, refs = found
-    for ref in refs:
+    for ref in found.refs:
         try:
-            block = await _original(archive_of(), ref, known_id)
+            text = await _original_text(archive_of(), ref, found)
         except ArchiveNotFoundError:
             continue
         except ArchiveError as exc:
             return f"The archive cannot be read now ({exc}); the original is still stored there."
-        text = result_text(block)
         if text is not None:
-            await on_recall(ref, known_id)
+            await on_recall(ref, found.call_id)
             return (text,)
     return f"No archived output is known for call {call_id!r}."
+
+
+async def _original_text(archive: Archive, ref: str, found: _Found) -> str | None:
+    if not found.shared:
+        return result_text(await _original(archive, ref, found.call_id))
+    blocks = [await _original_of(archive, block) for block in found.shared]
+    texts = [result_text(block) or "" for block in blocks]
+    if len(texts) == 1:
+        return texts[0]
+    parts = enumerate(texts, start=1)
+    return "\n".join(f"[output {n} of {len(texts)} under this id]\n{text}" for n, text in parts)
 
 
 async def _original(archive: Archive, ref: str, call_id: str) -> JSONObject:
@@ -109,26 +120,56 @@ async def _original(archive: Archive, ref: str, call_id: str) -> JSONObject:
         ref = earlier
 
 
+async def _original_of(archive: Archive, block: JSONObject) -> JSONObject:
+    """Load the original of one of several results that share an id, told apart by its fields."""
+    visited: set[str] = set()
+    while (ref := _archive_ref(block.get("metadata"))) is not None and ref not in visited:
+        visited.add(ref)
+        content = (other for message in await archive.load(ref) for other in message["content"])
+        alike = [other for other in content if _fields(other) == _fields(block)]
+        if not alike:
+            raise ArchiveNotFoundError("the archived snapshot holds no such result")
+        block = next((other for other in alike if _has_length(other, block)), alike[0])
+    return block
+
+
+def _fields(block: JSONObject) -> JSONObject:
+    """All that a cut leaves as it is."""
+    return {key: value for key, value in block.items() if key not in ("output", "metadata")}
+
+
+def _has_length(original: JSONObject, cut: JSONObject) -> bool:
+    chars: object = cut["metadata"]["compaction"].get("chars")
+    return len(result_text(original) or "") == chars
+
+
 def _archive_ref(metadata: object) -> str | None:
     note = metadata.get("compaction") if isinstance(metadata, dict) else None
     ref = note.get("archive_ref") if isinstance(note, dict) else None
     return ref if isinstance(ref, str) else None
 
 
-def _where(state: AgentState, call_id: str) -> tuple[str, list[str]] | str:
-    """Return the full call id and the references to try, newest first."""
-    whole = False
-    for message in state.context:
-        for block in message.content:
-            if block.type != "tool_result" or call_id not in (block.id, handle_of(block.id)):
-                continue
-            ref = _archive_ref(block.metadata)
-            if ref is not None:
-                return block.id, [ref]
-            whole = True
-    if whole:
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What is known about a call: its full id and the references to try, newest first."""
+
+    call_id: str
+    refs: Sequence[str]
+    shared: Sequence[JSONObject] = ()
+    """The cut results, where the context holds several results under this id."""
+
+
+def _where(state: AgentState, call_id: str) -> _Found | str:
+    blocks = (block for message in state.context for block in message.content)
+    here = [b for b in blocks if b.type == "tool_result" and call_id in (b.id, handle_of(b.id))]
+    cut = [block for block in here if _archive_ref(block.metadata) is not None]
+    if cut:
+        refs = [ref for block in cut if (ref := _archive_ref(block.metadata)) is not None]
+        shared = [block.model_dump(mode="json") for block in cut] if len(here) > 1 else ()
+        return _Found(cut[0].id, refs[:1], shared)
+    if here:
         return f"The output of call {call_id!r} was not compacted; it is whole in the context."
-    return call_id, [item["archive_ref"] for item in reversed(Notes(state).accepted)]
+    return _Found(call_id, [item["archive_ref"] for item in reversed(Notes(state).accepted)])
 
 
 def _page(text: str, offset: int, limit: int, pattern: str | None) -> str:

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from agentscope_compaction.agents.reviewers import Review
 from agentscope_compaction.errors import ConfigurationError
 
-__all__ = ["Settings"]
+__all__ = ["Settings", "names_in"]
+
+
+def names_in(value: Iterable[str], setting: str) -> list[str]:
+    """Return the names a setting lists.
+
+    Raises:
+        ConfigurationError: It is one text, whose letters would be taken for names, or no list.
+    """
+    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+        raise ConfigurationError(f"{setting} must be a list of names")
+    return list(value)
 
 
 @dataclass(frozen=True, slots=True)

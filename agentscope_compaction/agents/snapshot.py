@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from agentscope.message import Msg
     from agentscope.state import AgentState
 
-__all__ = ["NativeCounter", "counter_for", "dump", "goal_of", "text_of"]
+__all__ = ["NativeCounter", "counter_for", "dump", "goal_of", "goal_of_messages", "text_of"]
 
 NO_GOAL = "Continue the current task."
 """The goal of an agent that was told nothing yet."""
@@ -40,6 +40,19 @@ def goal_of(state: AgentState, inputs: object = None) -> str:
     ]
     newest = _newest_user_text([*state.context, *_messages(inputs)])
     return "\n".join([*parts, newest] if newest else parts) or NO_GOAL
+
+
+def goal_of_messages(messages: Sequence[JSONObject]) -> str:
+    """Return what happens next as far as JSON messages tell: the newest user message."""
+    for message in reversed(messages):
+        content = message.get("content")
+        if message.get("role") != "user" or not isinstance(content, list):
+            continue
+        blocks = (b for b in content if isinstance(b, dict) and b.get("type") == "text")
+        text = "\n".join(b["text"] for b in blocks if isinstance(b.get("text"), str))
+        if text.strip():
+            return text
+    return NO_GOAL
 
 
 def _messages(inputs: object) -> list[Any]:

@@ -86,14 +86,16 @@ def conclude(
         verdicts, reason = _keep_all(verdicts, inspection, DecisionReason.NO_SIGNAL)
     elif target is not None:
         verdicts = _until_target(verdicts, inspection, count, target)
-    messages = rebuild(request.messages, _edits(verdicts))
+    edits = _edits(verdicts)
+    messages = rebuild(request.messages, edits)
     unchanged = (inspection.snapshot.chars, inspection.snapshot.digest)
-    chars_after, digest_after = sized(messages) if _edits(verdicts) else unchanged
+    chars_after, digest_after = sized(messages) if edits else unchanged
     freed = inspection.snapshot.chars - chars_after
-    if _edits(verdicts) and freed < request.options.min_saved_chars:
+    if edits and freed < request.options.min_saved_chars:
         verdicts, reason = _keep_all(verdicts, inspection, DecisionReason.BELOW_MINIMUM)
-        messages, (chars_after, digest_after) = rebuild(request.messages, ()), unchanged
-    changed = bool(_edits(verdicts))
+        edits, messages = [], rebuild(request.messages, ())
+        chars_after, digest_after = unchanged
+    changed = bool(edits)
     if changed:
         reason = ProposalReason.COMPACTED
     elif not inspection.candidates:
@@ -172,7 +174,8 @@ def _with_stub(verdict: _Verdict, recovery: Recovery, options: CompactionOptions
 
 def _asked_in_vain(inspection: Inspection, evidence: Evidence) -> bool:
     answers = list(evidence.answers.values())
-    return has_no_signal(answers, evidence.thresholds, asked=len(inspection.asked))
+    asked = len(inspection.asked) + len(inspection.known)  # whenever that was
+    return has_no_signal(answers, evidence.thresholds, asked=asked)
 
 
 def _keep_all(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 from importlib import import_module
@@ -101,6 +103,7 @@ class Thresholds(NamedTuple):
     result: float
 
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _REPORT = "agentscope_compaction.report"
 _ROLES = ("user", "assistant", "system")
 
@@ -229,3 +232,15 @@ class CompactionProposal(BaseModel):
         if "messages" in dumped:
             dumped["messages"] = copy_json(self.messages)
         return dumped
+
+    def model_dump_json(
+        self, *, indent: int | None = None, ensure_ascii: bool = False, **options: Any
+    ) -> str:
+        """Return the wire form as JSON text; see ``pydantic.BaseModel.model_dump_json``.
+
+        Lone surrogates, which histories do hold and no file can, are written as escapes.
+        """
+        dumped = self.model_dump(mode="json", **options)
+        separators = (",", ":") if indent is None else None
+        text = json.dumps(dumped, ensure_ascii=ensure_ascii, indent=indent, separators=separators)
+        return _SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)

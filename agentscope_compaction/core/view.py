@@ -151,8 +151,13 @@ def draft_view(
         return _OUR_PATHS.sub("'", scrub_surrogates(redact(text)))
 
     evidence = request.options.evidence_chars
+    tools = {name: clean(name) for name in {pair.tool_name for pair in pairing.pairs}}
     calls = {
-        pair.id: _record(pair, clean, evidence if pair.id in asked else 0) for pair in pairing.pairs
+        pair.id: {
+            "tool": tools[pair.tool_name],
+            **_record(pair, clean, evidence if pair.id in asked else 0),
+        }
+        for pair in pairing.pairs
     }
     open_calls = [
         Entry(
@@ -213,8 +218,8 @@ def _state(block: Mapping[str, object], clean: _Redact) -> str:
 
 
 def _record(pair: Pair, clean: _Redact, evidence: int) -> JSONObject:
+    """Return what is shown of a call beside its tool."""
     record: JSONObject = {
-        "tool": clean(pair.tool_name),
         "input": shorten(clean(_string(pair.call, "input")), FULL_INPUT_CHARS),
         "state": _state(pair.result, clean),
         "output_chars": len(pair.text) if pair.text is not None else None,

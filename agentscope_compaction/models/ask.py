@@ -6,8 +6,7 @@ import asyncio
 import functools
 import inspect
 import logging
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,18 +27,25 @@ from agentscope_compaction.errors import (
 )
 from agentscope_compaction.models.copies import Copies
 
-__all__ = ["Replies", "ask", "is_local"]
+__all__ = ["Replies", "ask", "is_local", "named_together"]
 
 _log = logging.getLogger("agentscope_compaction")
 _GRACE_SECONDS = 0.2
 """How long cancelled requests may take to end before they are left behind."""
+
+_AND = " + "
+"""Joins the names of models that answered parts of one proposal (``models/response``)."""
 
 Model = Callable[..., Any]
 
 
 @dataclass(slots=True)
 class Replies:
-    """Valid answers by decision id, the answering model, and what it reported to have used."""
+    """Valid answers by decision id, the answering model, and what it reported to have used.
+
+    Where requests were answered by different models (a service being updated), these are named
+    together, which no threshold profile knows.
+    """
 
     answers: dict[str, Answer] = field(default_factory=dict)
     model: str | None = None
@@ -60,6 +66,12 @@ class _Reply:
     faults: Sequence[DecisionModelError]
     model: object
     usage: object
+
+
+def named_together(models: Iterable[object]) -> str | None:
+    """Return one name for the models that answered, each once; None where none gave a name."""
+    names = [part for name in models if isinstance(name, str) for part in name.split(_AND)]
+    return _AND.join(dict.fromkeys(names)) if names else None
 
 
 def is_local(model: object) -> bool:
@@ -200,8 +212,7 @@ def _collect(tasks: Sequence[asyncio.Future[_Reply]], on_failure: BatchFailure) 
             continue
         replies.answers.update(reply.answers)
         failures += reply.faults
-        if replies.model is None and isinstance(reply.model, str):
-            replies.model = reply.model
+        replies.model = named_together([replies.model, reply.model])
         _add_usage(reply.usage, replies)
     if late and (not failures or on_failure is BatchFailure.KEEP):
         failures.append(DecisionTimeoutError("the deadline passed before all answers arrived"))
@@ -213,7 +224,20 @@ def _collect(tasks: Sequence[asyncio.Future[_Reply]], on_failure: BatchFailure) 
 
 
 def _read(response: object, ids: Sequence[str]) -> _Reply:
-    """Check a response: each pair whose two answers are valid counts, each other is a fault."""
+    """Check a response: each pair whose two answers are valid counts, each other is a fault.
+
+    Raises:
+        DecisionAnswerError: There are no answers, or looking at them fails.
+    """
+    try:
+        return _read_answers(response, ids)
+    except DecisionAnswerError:
+        raise
+    except Exception as exc:  # a model is foreign code, and so are the objects it returns
+        raise _unreadable("the response", exc) from exc
+
+
+def _read_answers(response: object, ids: Sequence[str]) -> _Reply:
     content = getattr(response, "content", None)
     if not isinstance(content, Mapping):
         raise DecisionAnswerError("the decision model returned no answers")
@@ -227,11 +251,17 @@ def _read(response: object, ids: Sequence[str]) -> _Reply:
             )
         except DecisionAnswerError as exc:
             faults.append(exc)
+        except Exception as exc:
+            faults.append(_unreadable(f"an answer about {pair_id}", exc))
     asked = {name for i in ids for name in (call_question_id(i), result_question_id(i))}
     if extra := sum(name not in asked for name in content):
         _log.warning("the decision model sent %d answers that were not asked", extra)
     model, usage = getattr(response, "model", None), getattr(response, "usage", None)
     return _Reply(answers, faults, model, usage)
+
+
+def _unreadable(what: str, exc: Exception) -> DecisionAnswerError:
+    return DecisionAnswerError(f"{what} cannot be read: {type(exc).__name__}")
 
 
 def _probability(content: Mapping[str, object], name: str) -> float:
@@ -243,7 +273,7 @@ def _probability(content: Mapping[str, object], name: str) -> float:
     value = getattr(answer, "probability", None)
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise DecisionAnswerError(f"the answer to {name} is not a number")
-    if not math.isfinite(value) or not 0 <= value <= 1:
+    if not 0 <= value <= 1:  # NaN compares as false
         raise DecisionAnswerError(f"the answer to {name} is not a probability")
     return float(value)
 

@@ -22,6 +22,7 @@ __all__ = [
     "is_loopback",
     "require_key",
     "resolve_endpoint",
+    "text_of",
 ]
 
 _LABEL = r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
@@ -44,8 +45,8 @@ def resolve_endpoint(base_url: str, endpoint: str | None) -> str:
             information, a fragment, or what looks like a secret inside the URL.
     """
     if endpoint is not None:
-        return _check_url(endpoint.strip())
-    base = _check_url(base_url.strip()).rstrip("/")
+        return _check_url(text_of(endpoint))
+    base = _check_url(text_of(base_url)).rstrip("/")
     if "?" in base:
         raise ConfigurationError("base_url has a query; pass the full URL as endpoint")
     if base.endswith("/v1/systemone"):
@@ -76,7 +77,7 @@ def check_key(key: SecretStr | str | None) -> SecretStr | None:
         ConfigurationError: Anything but printable ASCII without spaces (it would break out of
             its header, or never authenticate).
     """
-    plain = (key.get_secret_value() if isinstance(key, SecretStr) else key or "").strip()
+    plain = text_of(key.get_secret_value() if isinstance(key, SecretStr) else key or "")
     if not plain:
         return None
     if not plain.isascii() or not plain.isprintable() or " " in plain:
@@ -92,9 +93,9 @@ def check_headers(headers: Mapping[str, str] | None) -> dict[str, SecretStr]:
     """
     checked: dict[str, SecretStr] = {}
     for name, value in (headers or {}).items():
-        if not _HEADER_NAME.fullmatch(name):
+        if name != text_of(name) or not _HEADER_NAME.fullmatch(name):
             raise ConfigurationError("a header name is not legal")
-        if not value.isascii() or not value.isprintable() or value != value.strip():
+        if value != text_of(value) or not value.isascii() or not value.isprintable():
             raise ConfigurationError(f"the value of header {name!r} must be printable ASCII")
         checked[name.lower()] = SecretStr(value)
     return checked
@@ -110,6 +111,17 @@ def require_key(url: str, key: SecretStr | None, headers: Mapping[str, SecretStr
         raise ConfigurationError(
             "no API key: pass api_key or set DECISION_MODEL_API_KEY (or TYPESAFE_API_KEY)"
         )
+
+
+def text_of(value: object) -> str:
+    """Return a setting stripped.
+
+    Raises:
+        ConfigurationError: It is no text; what it is instead is not shown, it may be a secret.
+    """
+    if not isinstance(value, str):
+        raise ConfigurationError("URLs, keys, headers and names must be text")
+    return value.strip()
 
 
 def _check_url(url: str) -> str:

@@ -21,6 +21,7 @@ from agentscope_compaction.models.endpoint import (
     check_key,
     require_key,
     resolve_endpoint,
+    text_of,
 )
 from agentscope_compaction.models.exchange import Exchange, Raw
 from agentscope_compaction.models.partition import halves_of, parts
@@ -252,7 +253,7 @@ def _register() -> None:
 
 def _setting(value: str | None, *variables: str) -> str:
     if value is not None:
-        return value.strip()
+        return text_of(value)
     found = (os.environ.get(variable, "").strip() for variable in variables)
     return next(filter(None, found), "")
 
@@ -261,11 +262,15 @@ def _check_numbers(
     timeout: float, max_retries: int, retry_delay: float, max_questions: int | None
 ) -> None:
     for name, number in (("timeout", timeout), ("retry_delay", retry_delay)):
-        if isinstance(number, bool) or not math.isfinite(number) or number < 0:
+        if not _is_a(number, int, float) or not 0 <= number < math.inf:
             raise ConfigurationError(f"{name} must be a finite number of seconds")
     if timeout == 0:
         raise ConfigurationError("timeout must be positive")
-    if isinstance(max_retries, bool) or not 0 <= max_retries <= 100:
-        raise ConfigurationError("max_retries must be between 0 and 100")
-    if max_questions is not None and max_questions < 2:
+    if not _is_a(max_retries, int) or not 0 <= max_retries <= 100:
+        raise ConfigurationError("max_retries must be a whole number between 0 and 100")
+    if max_questions is not None and (not _is_a(max_questions, int) or max_questions < 2):
         raise ConfigurationError("max_questions must leave room for a pair, so at least 2")
+
+
+def _is_a(value: object, *kinds: type) -> bool:
+    return isinstance(value, kinds) and not isinstance(value, bool)

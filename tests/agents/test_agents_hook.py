@@ -221,14 +221,16 @@ class _Broken:
     """An archive of which one method fails."""
 
     def __init__(self, inner: Any, method: str) -> None:
-        self._inner, self._method = inner, method
+        self._inner, self._method = inner, method.removesuffix(" cancelled")
+        cancelled = method != self._method
+        self._error = asyncio.CancelledError() if cancelled else ArchiveError("read-only")
 
     def __getattr__(self, name: str) -> Any:
         if name != self._method:
             return getattr(self._inner, name)
 
         async def fail(*args: Any, **kwargs: Any) -> Any:
-            raise ArchiveError("read-only")
+            raise self._error
 
         return fail
 
@@ -240,6 +242,16 @@ def _raises(agent: Any, proposal: Any) -> bool:
 async def _never(agent: Any, proposal: Any) -> bool:
     await asyncio.Event().wait()
     return True
+
+
+def _cancels(agent: Any, proposal: Any) -> bool:
+    raise asyncio.CancelledError
+
+
+async def _awaits_what_is_cancelled(agent: Any, proposal: Any) -> bool:
+    answer = asyncio.get_running_loop().create_future()
+    asyncio.get_running_loop().call_soon(answer.cancel)  # a dialogue that somebody closed
+    return bool(await answer)
 
 
 def _edits_state(agent: Any, proposal: Any) -> bool:
@@ -255,7 +267,10 @@ FAULTS: dict[str, tuple[Any, str | None, Any]] = {
     "archive read-only": (None, "save", accept_all),
     "records fail": (None, "record", accept_all),
     "archive unreadable": (None, "load", accept_all),
+    "archive cancelled": (None, "save cancelled", accept_all),
     "reviewer raises": (None, None, _raises),
+    "reviewer cancels": (None, None, _cancels),
+    "reviewer's question cancelled": (None, None, _awaits_what_is_cancelled),
     "reviewer never returns": (None, None, _never),
     "reviewer returns junk": (None, None, lambda agent, proposal: 1),
     "reviewer returns None": (None, None, lambda agent, proposal: None),

@@ -118,6 +118,16 @@ def test_an_edit_that_frees_nothing_is_refused() -> None:
         check(_history(), _history(), shrinking=True)
 
 
+def test_the_note_about_a_cut_does_not_count() -> None:
+    """Metadata is kept in the state and sent to no model, so it is not what must get smaller."""
+    before = _history()
+    after = copy.deepcopy(before)
+    result = next(b for b in after[1]["content"] if b["type"] == "tool_result")
+    result["output"] = "x" * 899
+    result["metadata"] = {"compaction": {"call_id": "a" * 200}}
+    check(before, after, shrinking=True)
+
+
 def test_ids_used_twice_are_no_barrier() -> None:
     """Providers that reuse an id in every reply do not make every edit look like a reordering."""
     built = HistoryBuilder().user("go").call("Read", {"p": 1}, "x" * 900, "call_0").say("one")

@@ -8,9 +8,11 @@ import pytest
 from agentscope.agent import Agent
 from agentscope.message import Msg, TextBlock, ToolCallBlock, ToolCallState
 from agentscope.state import AgentState
+from agentscope.tool import FunctionTool
 
 from agentscope_compaction import ConfigurationError, StaleProposalError, with_compaction
 from agentscope_compaction.testing import HistoryBuilder
+from agentscope_compaction.testing.chat import use
 
 pytestmark = pytest.mark.anyio
 
@@ -55,6 +57,30 @@ async def test_accepting_some_calls(lab: Any, calls: Any) -> None:
     assert await lab.kinds(proposal.archive_ref) == ["proposed", "partly"]
     assert await agent.accept_compaction(proposal) == ("t1", "t4", "t5")
     assert lab.cut(agent) == ["c0", "c1", "c2", "c3", "c4"]
+
+
+async def test_what_frees_little_can_be_accepted(lab: Any) -> None:
+    """Whatever a proposal says it would cut can be cut, alone, by however few characters."""
+    agent = await lab.worked(3)
+    freed = []
+    for size in range(380, 620, 8):
+        lab.results(agent)["c0"].output[0].text = "é" * size
+        proposal = await agent.propose_compaction(goal="sum up")
+        decision = proposal.decisions[0]
+        assert decision.action == "drop_result"
+        carried_out = await agent.accept_compaction(proposal, calls=["t1"])
+        assert carried_out == (("t1",) if decision.applied else ())
+        assert lab.results(agent)["c0"].output[0].text == _text(proposal, "c0")
+        if carried_out:
+            freed.append(decision.chars_before - decision.chars_after)
+            assert await agent.restore_compaction(proposal) == ("t1",)
+    assert 0 < min(freed) < 20 and max(freed) > 100
+
+
+def _text(proposal: Any, call_id: str) -> str:
+    blocks = [block for message in proposal.messages for block in message["content"]]
+    (result,) = (b for b in blocks if b["type"] == "tool_result" and b["id"] == call_id)
+    return str(result["output"][0]["text"])
 
 
 async def test_unknown_calls_are_refused(lab: Any) -> None:
@@ -192,6 +218,28 @@ async def test_restore_in_a_new_process(lab: Any, removing: bool, calls: Any) ->
     assert lab.dump(fresh) == before
 
 
+@pytest.mark.parametrize("removing", [False, True])
+@pytest.mark.parametrize("cuts", [(1, 2), (2, 4), (3, 7), (5, 6), (4, 8), (10, 11)])
+async def test_a_reply_in_several_messages_of_one_id(
+    lab: Any, removing: bool, cuts: tuple[int, int]
+) -> None:
+    """Where a middleware's message splits a reply, its parts are told apart and come back."""
+    agent = await lab.worked(judge=lab.remover() if removing else None)
+    task, whole = agent.state.context
+    agent.state.context = [task]
+    for start, end in ((0, cuts[0]), (cuts[0], cuts[1]), (cuts[1], None)):
+        part = whole.model_copy(update={"content": whole.content[start:end]})
+        agent.state.context += [part, lab.user("by the way")]
+    before = lab.dump(agent)
+    proposal = await agent.propose_compaction(goal="sum up")
+    assert await agent.accept_compaction(proposal, calls=["t1", "t3"]) == ("t1", "t3")
+    assert await agent.accept_compaction(proposal) == ("t2", "t4", "t5")
+    assert await agent.accept_compaction(proposal) == ()
+    assert len(await agent.restore_compaction(proposal)) == 5
+    assert lab.dump(agent) == before
+    assert await agent.restore_compaction(proposal) == ()
+
+
 async def test_restore_passes_over_what_left_the_context(lab: Any) -> None:
     """Where the host dropped part of a message since, the rest is still restored."""
     agent = await lab.worked()
@@ -249,6 +297,34 @@ async def test_open_calls_are_untouched_and_accepting_goes_on(lab: Any) -> None:
     assert agent.state.has_awaiting_tool_calls("worker")
 
 
+@pytest.mark.parametrize("removing", [False, True])
+async def test_a_tool_of_the_agent_may_compact_it(lab: Any, removing: bool) -> None:
+    """The call that compacts, and any beside it, keep their places and get their results."""
+    agents: list[Any] = []
+
+    async def tidy() -> Any:
+        """Compact the context."""
+        proposal = await agents[0].propose_compaction(goal="go on")
+        return f"cut {len(await agents[0].accept_compaction(proposal))}"
+
+    judge = lab.remover() if removing else None
+    compactor = lab.compactor(judge, preserve_recent_calls=0)
+    compactor.eligible_tool_names = ("look", "tidy")
+    cls = with_compaction(compactor, before_reply=False, during_reply=False)(Agent)
+    together = [use("look", "beside", page=8), use("tidy", "k"), use("look", "after", page=9)]
+    turns = [*lab.turns(3), together, *lab.script(2, "d", 50)]
+    tool = FunctionTool(tidy, name="tidy", is_read_only=True)
+    agents.append(lab.agent(turns, cls=cls, tools=[tool]))
+    answer = await agents[0].reply(lab.user("look, tidy up, look"))
+    assert answer.get_text_content() == "done d"
+    assert set(lab.runs.values()) == {1} and len(lab.runs) == 7
+    assert set(lab.cut(agents[0])) >= {"c0", "c1", "c2"}
+    blocks = [block for message in agents[0].state.context for block in message.content]
+    calls = [block.id for block in blocks if block.type == "tool_call"]
+    assert calls == ["c0", "c1", "c2", "beside", "k", "after", "d0", "d1"]
+    assert sorted(calls) == sorted(lab.results(agents[0]))
+
+
 async def test_the_agent_keeps_running(lab: Any) -> None:
     """After an acceptance the next reply runs its two calls once and ends."""
     agent = await lab.worked()
@@ -303,3 +379,18 @@ async def test_the_tail_message_never_vanishes(lab: Any) -> None:
     proposal = await agent.propose_compaction(goal="sum up")
     assert [(d.action, d.reason) for d in proposal.decisions] == [("drop_result", "removal_unsafe")]
     assert await agent.accept_compaction(proposal) == ("t1",)
+
+
+@pytest.mark.parametrize("form", ["Msg", "JSON"])
+async def test_messages_tell_their_own_goal(lab: Any, form: str) -> None:
+    """Messages without an agent are judged by their newest user message, unless a goal is given."""
+    agent = await lab.worked(4)
+    agent.state.context.append(lab.user("now fix page 3"))
+    agent.state.context.append(lab.user(" "))
+    messages = lab.dump(agent) if form == "JSON" else list(agent.state.context)
+    compactor = lab.compactor()
+    await compactor.propose(messages)
+    await compactor.propose(messages, goal="something else")
+    await compactor.propose([{"role": "user", "content": []}, *messages[1:2]])
+    goals = [state["goal"] for state, _ in lab.judge.requests]
+    assert goals == ["now fix page 3", "something else", "Continue the current task."]

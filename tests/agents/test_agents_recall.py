@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from agentscope.agent import Agent
 
+from agentscope_compaction import with_compaction
 from agentscope_compaction.testing.chat import say, use
 
 pytestmark = pytest.mark.anyio
@@ -68,6 +70,28 @@ async def test_removed_calls_and_later_passes(lab: Any) -> None:
     await agent.accept_compaction(await agent.propose_compaction(goal="sum up"))
     assert lab.page(0) in await _recall(lab, agent, call_id="c0")
     assert lab.page(5) in await _recall(lab, agent, call_id="c5")
+
+
+@pytest.mark.parametrize("passes", [["t1"], ["t1", "t2"], ["t2"]], ids=str)
+@pytest.mark.parametrize("again", [False, True])
+async def test_an_id_that_every_reply_uses(lab: Any, passes: list[str], again: bool) -> None:
+    """Of the results that share an id exactly those that were cut are shown, in order."""
+    compactor = lab.compactor(reused_ids="pair")
+    cls = with_compaction(compactor, before_reply=False, during_reply=False)(Agent)
+    turns = [turn for n in range(4) for turn in ([use("look", "call_0", page=n)], [say("seen")])]
+    agent = lab.agent(turns, cls=cls)
+    for _ in range(4):
+        await agent.reply(lab.user("look at the next page"))
+    await agent.accept_compaction(await agent.propose_compaction(goal="sum up"), calls=passes)
+    cut = [int(name[1:]) - 1 for name in passes]
+    if again:
+        await agent.accept_compaction(await agent.propose_compaction(goal="sum up"), calls=["t3"])
+        cut.append(2)
+    shown = await _recall(lab, agent, call_id="call_0", limit=50_000)
+    places = [shown.find(lab.page(n)) for n in range(4)]
+    assert [n for n, place in enumerate(places) if place >= 0] == cut
+    assert [place for place in places if place >= 0] == sorted(places)[-len(cut) :]
+    assert shown.count("under this id") == (len(cut) if len(cut) > 1 else 0)
 
 
 async def test_recalls_are_counted_in_the_archive(lab: Any) -> None:

@@ -8,7 +8,13 @@ import pytest
 from agentscope.message import TextBlock
 from agentscope.model import ChatModelBase
 
-from agentscope_compaction import CompactionMiddleware, accept_all
+from agentscope_compaction import (
+    CompactionMiddleware,
+    Compactor,
+    ConfigurationError,
+    accept_all,
+    decide_pending,
+)
 from agentscope_compaction.agents.gauge import Gauge
 from agentscope_compaction.agents.settings import Settings
 from agentscope_compaction.testing.chat import ScriptedChatModel
@@ -73,3 +79,22 @@ async def test_a_model_that_counts_itself_is_asked(lab: Any) -> None:
     await agent.reply(lab.user("look"))
     assert lab.cut(agent)  # by AgentScope's rule the window would not be half full
     assert agent.model.summaries == 0
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("text", ["look", "", b"look", 5])
+async def test_one_text_is_no_list_of_names(lab: Any, text: Any) -> None:
+    """A name given alone is refused: its letters would protect, allow or accept nothing."""
+    agent = await lab.worked(3)
+    before = lab.dump(agent)
+    compactor = lab.compactor()
+    with pytest.raises(ConfigurationError, match="eligible_tool_names"):
+        Compactor(eligible_tool_names=text)
+    for setting in ("protected_message_ids", "protected_call_ids"):
+        with pytest.raises(ConfigurationError, match=setting):
+            await compactor.propose(agent, **{setting: text})
+    with pytest.raises(ConfigurationError):
+        decide_pending(agent.state, text)
+    assert lab.dump(agent) == before and await lab.archive.list() == []
+    proposal = await compactor.propose(agent, protected_call_ids={"c0": 1}.keys())
+    assert proposal.decisions[0].reason == "protected_call"

@@ -13,7 +13,13 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from agentscope_compaction import ArchiveError, StaleProposalError
+from agentscope_compaction import (
+    ArchiveError,
+    CompactionOptions,
+    StaleProposalError,
+    Thresholds,
+)
+from agentscope_compaction.testing import ScriptedDecisionModel
 
 pytestmark = pytest.mark.anyio
 
@@ -101,3 +107,51 @@ async def test_unchanged_calls_are_not_asked_again(lab: Any) -> None:
     assert len(lab.judge.asked) == asked and proposal.stats["reused"] == 5
     await agent.propose_compaction(goal="another")
     assert len(lab.judge.asked) == 2 * asked
+
+
+async def test_answers_from_before_count_as_asked(lab: Any) -> None:
+    """A model that told nothing apart is not believed later, when only few calls are new."""
+    judge = ScriptedDecisionModel({"call": 0.05, "result": 0.05})
+    agent = await lab.worked(8, judge=judge, require_signal=True)
+    for calls, expected in ((0, 14), (2, 4), (0, 0)):
+        if calls:
+            await agent.reply(lab.user("go on"))
+        asked = len(judge.asked)
+        proposal = await agent.propose_compaction(goal="sum up")
+        assert len(judge.asked) - asked == expected == proposal.stats["questions"]
+        assert (proposal.reason, proposal.changed) == ("no_signal", False)
+
+
+async def test_answers_from_before_keep_their_model(lab: Any) -> None:
+    """Thresholds and figures go by who answered, also when that was an earlier proposal."""
+    judge = _Versions()
+    agent = await lab.worked(4, judge=judge)
+    thresholds = []
+    for version in ("v-1", "v-2", "v-2"):
+        judge.name = version
+        proposal = await agent.propose_compaction(goal="sum up")
+        thresholds.append((proposal.stats["model"], proposal.stats["thresholds"]["result"]))
+        if version == "v-1":
+            await agent.reply(lab.user("go on"))
+    assert thresholds == [("v-1", 0.3), ("v-1 + v-2", 0.01), ("v-1 + v-2", 0.01)]
+
+
+async def test_more_evidence_is_a_new_question(lab: Any) -> None:
+    """Answers given without seeing the outputs do not stand in for answers that saw them."""
+    agent = await lab.worked(4)
+    await agent.propose_compaction(goal="sum up")
+    asked = len(lab.judge.asked)
+    options = CompactionOptions.for_agents(evidence_chars=500, preserve_recent_calls=1)
+    await agent.propose_compaction(goal="sum up", options=options)
+    assert len(lab.judge.asked) == 2 * asked
+
+
+class _Versions(ScriptedDecisionModel):
+    """A model whose thresholds depend on the version that answered; it knows only ``v-1``."""
+
+    def __init__(self) -> None:
+        super().__init__({"call": 0.9, "result": 0.0})
+
+    def thresholds_for(self, answered: str) -> Thresholds:
+        """Return the thresholds of a version."""
+        return Thresholds(0.1, 0.3 if answered == "v-1" else 0.01)

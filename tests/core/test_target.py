@@ -94,6 +94,21 @@ async def test_least_loss_per_freed_character_goes_first() -> None:
     assert order == ["t4", "t3", "t2", "t1"]
 
 
+async def test_the_newest_goes_first_among_equals() -> None:
+    """Equal pairs go from the end of the history, so the prompt cache keeps the longest prefix."""
+    builder = history(*[4_000] * 6)
+    answers = {"result": 0.1, "call": 1.0}
+    changed: list[int] = []
+    for share in (1, 2, 3):
+        count = Count()
+        target = count(builder.messages) - 800 * share
+        proposal = await propose(builder, answers, count, target_tokens=target)
+        acted = [d.id for d in proposal.decisions if d.action != "keep"]
+        assert acted == [f"t{n}" for n in range(7 - len(acted), 7)]
+        changed.append(len(acted))
+    assert changed == [1, 2, 3]
+
+
 async def test_stops_as_soon_as_the_history_fits() -> None:
     """One pair less would not fit: the released pairs beyond the target stay."""
     builder = history(*[4_000] * 10)

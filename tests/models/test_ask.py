@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from typing import Any
 
 import pytest
@@ -11,8 +12,9 @@ from agentscope.classifier import (
     ClassifierResponse,
 )
 
+from agentscope_compaction import Thresholds
 from agentscope_compaction.testing import ScriptedDecisionModel
-from tests.asking import Questions, propose, reply
+from tests.asking import Questions, number, propose, reply
 
 pytestmark = pytest.mark.anyio
 
@@ -84,3 +86,24 @@ async def test_usage_is_summed_and_may_be_unknown() -> None:
 
     proposal = await propose(silent)
     assert proposal.stats["usage"] == {"input_tokens": None, "output_tokens": None}
+
+
+async def test_models_that_share_a_proposal_are_named_together() -> None:
+    """Requests answered by different versions are held against what no single version knows."""
+    asked: list[str] = []
+
+    class Rolling:
+        """A service that is updated between two requests."""
+
+        async def __call__(self, state: Any, questions: Questions) -> ClassifierResponse:
+            response = reply(questions, 0.15)
+            versions = {1: "v-1", 2: "v-2", 3: "v-1"}
+            return dataclasses.replace(response, model=versions[number(questions)])
+
+        def thresholds_for(self, answered: str) -> Thresholds:
+            asked.append(answered)
+            return Thresholds(0.1, 0.2 if answered == "v-1" else 0.1)
+
+    proposal = await propose(Rolling(), keep_threshold=None, max_concurrency=1)
+    assert proposal.stats["model"] == "v-1 + v-2" and asked == ["v-1 + v-2"]
+    assert [d.reason for d in proposal.decisions] == ["result_needed"] * 3

@@ -33,8 +33,15 @@ class Odd:
     """A value that is anything but an answer."""
 
 
+class Broken:
+    """An object of a client library that fails when it is looked at."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise RuntimeError("SECRET-5")
+
+
 NO_PROBABILITIES: list[Any] = [
-    *(-0.01, 1.01, math.nan, math.inf, -math.inf),
+    *(-0.01, 1.01, 10**400, -(10**400), math.nan, math.inf, -math.inf),
     *(True, False, "0.5", None, [0.5]),
 ]
 BAD_ANSWERS: dict[str, Any] = {
@@ -47,13 +54,14 @@ BAD_ANSWERS: dict[str, Any] = {
     "wrong type": SimpleNamespace(type="noul", probability=0.5),
     "no type": SimpleNamespace(probability=0.5),
     "no probability": SimpleNamespace(type="binary_answer"),
-    **{f"probability {value!r}": BinaryAnswer(value) for value in NO_PROBABILITIES},
+    **{f"probability {value!r:.12}": BinaryAnswer(value) for value in NO_PROBABILITIES},
 }
 NO_RESPONSES: dict[str, Any] = {
     "none": None,
     "text": "yes",
     "list content": SimpleNamespace(content=[1]),
     "no content": Odd(),
+    "broken": Broken(),
 }
 
 
@@ -74,6 +82,21 @@ async def test_malformed_answers(answer: Any, kind: str) -> None:
         DecisionReason.CALL_NOT_NEEDED,
     ]
     assert (proposal.decisions[1].keep_call, proposal.decisions[1].keep_result) == (None, None)
+
+
+async def test_an_answer_that_cannot_be_looked_at() -> None:
+    """An answer object that raises counts as a bad answer, of its own call alone."""
+
+    async def model(state: dict[str, Any], questions: Questions) -> ClassifierResponse:
+        bad: Any = {"result": Broken()} if number(questions) == 2 else {}
+        return reply(questions, **bad)
+
+    with pytest.raises(DecisionAnswerError) as failed:
+        await propose(model)
+    assert "SECRET-5" not in str(failed.value)
+    proposal = await propose(model, on_batch_failure="keep")
+    reasons = [d.reason.value for d in proposal.decisions]
+    assert reasons == ["call_not_needed", "unanswered", "call_not_needed"]
 
 
 @pytest.mark.parametrize("response", NO_RESPONSES.values(), ids=NO_RESPONSES)

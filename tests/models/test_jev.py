@@ -534,6 +534,20 @@ async def test_the_environment_fills_in_arguments(
         {"max_retries": True},
         {"max_questions": 1},
         {"headers": {"a": "b\n"}},
+        {"headers": {" a": "b"}},
+        {"headers": {"a": 1}},
+        *(
+            {name: value}
+            for name in ("timeout", "max_retries", "retry_delay", "max_questions")
+            for value in ("2", b"2", [2], float("-inf"))
+        ),
+        {"timeout": None},
+        {"retry_delay": None},
+        {"max_retries": None},
+        {"max_retries": 1.5},
+        {"max_questions": 2.0},
+        *({name: 5} for name in ("api_key", "base_url", "endpoint", "model")),
+        *({name: b"https://h/"} for name in ("api_key", "base_url", "endpoint", "model")),
     ],
 )
 def test_settings_that_cannot_work_are_refused(settings: dict[str, Any]) -> None:

@@ -11,8 +11,13 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from agentscope.classifier import BinaryQuestion, ClassifierResponse, JevClassifierModel
-from agentscope.credential import TypeSafeCredential
+from agentscope.classifier import (
+    BinaryQuestion,
+    ClassifierResponse,
+    JevClassifierModel,
+    OpenAIClassifierModel,
+)
+from agentscope.credential import OpenAICredential, TypeSafeCredential
 from jevcompat.mock import FAULTS  # type: ignore[import-untyped]
 
 from agentscope_compaction import (
@@ -24,6 +29,7 @@ from agentscope_compaction import (
     DecisionTimeoutError,
     JevDecisionModel,
     compact_context,
+    decision_model_from_env,
 )
 from agentscope_compaction.testing import (
     HistoryBuilder,
@@ -97,6 +103,36 @@ async def test_agentscopes_client_works_unchanged(key: str | None) -> None:
     assert proposal.messages == same.messages
     assert proposal.stats["requests"] == 5
     assert proposal.stats["questions"] == 2 * CALLS
+
+
+@pytest.mark.parametrize("chosen", ["direct", "environment"])
+async def test_the_decisions_client_works_unchanged(chosen: str) -> None:
+    """AgentScope's client of OpenAI's Decisions drives a proposal; a refusal is an answer error."""
+
+    def script(name: str, state: dict[str, Any]) -> float | None:
+        assert state["goal"] == "Fix it" and "body-marker" not in str(state)
+        return None if name in refused else 0.9 if name.startswith("call") else 0.2
+
+    refused: set[str] = set()
+    with script_server(script, model="decider-1") as (url, requests):
+        settings = {"BACKEND": "openai", "API_KEY": KEY, "BASE_URL": f"{url}/v1"}
+        env = {f"DECISION_MODEL_{name}": value for name, value in settings.items()}
+        model: Any = decision_model_from_env(env=env, dotenv=False)
+        if chosen == "direct":
+            model = OpenAIClassifierModel(OpenAICredential(api_key=KEY, base_url=f"{url}/v1"))
+        proposal = await compact_context(request(), model)
+        assert [d.action for d in proposal.decisions] == ["drop_result"] * CALLS
+        assert (proposal.stats["model"], proposal.stats["requests"]) == ("decider-1", 5)
+        assert proposal.stats["usage"] == {"input_tokens": 5_000, "output_tokens": 2 * CALLS}
+        asked = [question for body in requests for question in body["questions"]]
+        assert all(q["type"] == "predicate" and "\nTrue: " in q["instructions"] for q in asked)
+        refused.add("result_t4")
+        with pytest.raises(DecisionAnswerError, match="result_t4"):
+            await compact_context(request(), model)
+        proposal = await compact_context(request(on_batch_failure="keep"), model)
+        assert [d.id for d in proposal.decisions if d.reason == "unanswered"] == ["t4"]
+        await (model.client.close() if chosen == "direct" else model.aclose())
+    sound(proposal)
 
 
 @pytest.mark.parametrize("propose", [ours, theirs], ids=["ours", "theirs"])
