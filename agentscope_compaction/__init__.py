@@ -51,6 +51,8 @@ if TYPE_CHECKING:
     )
     from agentscope_compaction.compactor import Compactor
 
+    __version__: str
+
 _ARCHIVE = "agentscope_compaction.archive"
 _LAZY = {
     "Archive": _ARCHIVE,
@@ -119,10 +121,21 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return _version()
     if name in _LAZY:
         return getattr(import_module(_LAZY[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return [*__all__, "__version__"]
+
+
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("agentscope-compaction")
+    except PackageNotFoundError:
+        return "0+source"

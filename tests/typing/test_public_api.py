@@ -9,19 +9,20 @@ from pathlib import Path
 
 import pytest
 
-PROGRAM = Path(__file__).with_name("user_program.py")
+PROGRAMS = [Path(__file__).with_name(f"user_{name}.py") for name in ("program", "agents")]
 
 
-def test_a_users_program_type_checks(
+def test_users_programs_type_check(
     tmp_path: Path, environment: dict[str, str], pytestconfig: pytest.Config
 ) -> None:
-    """Strict mypy accepts the program; its ``type: ignore`` marks are all needed."""
-    shutil.copy(PROGRAM, tmp_path)
+    """Strict mypy accepts the programs; their ``type: ignore`` marks are all needed."""
+    for program in PROGRAMS:
+        shutil.copy(program, tmp_path)
     (tmp_path / "mypy.ini").write_text("[mypy]\nstrict = True\nplugins = pydantic.mypy\n")
     assert pytestconfig.cache is not None
     cache = pytestconfig.cache.mkdir("mypy")
     ended = subprocess.run(
-        [sys.executable, "-m", "mypy", "--cache-dir", str(cache), PROGRAM.name],
+        [sys.executable, "-m", "mypy", "--cache-dir", str(cache), *(p.name for p in PROGRAMS)],
         capture_output=True,
         text=True,
         timeout=300,
