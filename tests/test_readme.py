@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
@@ -74,6 +75,32 @@ def test_linked_files_exist(page: Path) -> None:
         assert target.exists() or name == "LICENSE", name
         if anchor:
             assert anchor in anchors(target.read_text(encoding="utf-8")), anchor
+
+
+@pytest.mark.parametrize("page", PAGES[2:], ids=lambda page: page.name)
+def test_python_of_the_docs_is_python(page: Path) -> None:
+    """Every Python block of the docs compiles, and what it imports is there."""
+    text = page.read_text(encoding="utf-8")
+    for block in re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+        tree = compile(block, page.name, "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+        imports: list[ast.stmt] = [
+            node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)
+        ]
+        exec(compile(ast.Module(imports, []), page.name, "exec"), {})
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_take_what_the_docs_give_them(
+    page: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every option on a command line of README and docs is one that the command has."""
+    text = page.read_text(encoding="utf-8").replace("\\\n", " ")
+    for line in re.findall(r"^(?:\$ )?agentscope-compaction (.+)$", text, re.MULTILINE):
+        words = line.partition("#")[0].split()
+        path = words[:2] if words[0] == "archive" else words[:1]
+        assert main([*path, "--help"]) == 0
+        known = capsys.readouterr().out
+        assert all(word in known for word in words if word.startswith("--")), line
 
 
 def anchors(text: str) -> set[str]:

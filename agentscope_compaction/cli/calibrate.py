@@ -83,7 +83,8 @@ def calibrate(
     from agentscope_compaction.calibration.run import tasks_for
 
     shares = _shares(cuts)
-    target = None if out is None else check_destination(out, "", force=True, option="--out")
+    if out is not None:
+        check_destination(out, "", force=True, option="--out")
     tasks: list[Task] = []
     for name in _files(histories):
         tasks += tasks_for(name, _messages(name), shares, tool)
@@ -93,7 +94,7 @@ def calibrate(
     cache = AnswerCache(resume)
     _agree(tasks, decision_model, cache, price if price is not None else _price(model), yes)
     judged = _judged(tasks, decision_model, cache)
-    _report(judged, loss, target, as_json=as_json)
+    _report(judged, loss, out, as_json=as_json)
 
 
 def _report(judged: Sequence[JudgedCut], loss: float, out: Path | None, *, as_json: bool) -> None:
