@@ -46,7 +46,7 @@ from agentscope_compaction.outgoing import Redaction
 from agentscope_compaction.redaction import redact_secrets
 from agentscope_compaction.tokens import TokenCounter, default_counter
 
-__all__ = ["compact_context", "embedded", "propose"]
+__all__ = ["CheckedCounter", "compact_context", "embedded", "own_copy", "propose"]
 
 
 async def compact_context(
@@ -62,8 +62,9 @@ async def compact_context(
         decision_model: Called like ``agentscope.classifier.ClassifierModelBase``; None is the
             embedded model, which needs no network.
         token_counter: Counts a history (a list of message objects). Used for
-            ``options.target_tokens`` and the token figures, in a worker thread; None takes
-            tiktoken where it works offline, else an estimate.
+            ``options.target_tokens`` and the token figures, in a worker thread, on a copy unless
+            it declares ``reads_only = True``; None takes tiktoken where it works offline, else an
+            estimate.
         redact: Applied to every string sent to a model that is not local; None sends them as
             they are. The history itself is never redacted.
 
@@ -108,7 +109,7 @@ async def propose(
     started = time.monotonic()
     options = request.options
     deadline = asyncio.get_running_loop().time() + options.total_timeout_seconds
-    count = _Counter(counter)
+    count = CheckedCounter(counter)
     redaction = Redaction(None if is_local(model) else redact)
     _profile(model, options, None)  # an unusable profile must not cost a request
     memory = None if is_local(model) else memory
@@ -178,7 +179,7 @@ def embedded() -> DecisionModel:
 
 def _inspected(
     request: CompactionRequest,
-    count: _Counter,
+    count: CheckedCounter,
     unremovable: Callable[[Pair], bool],
     memory: AnswerMemory | None,
 ) -> tuple[Inspection, int, Collection[str]]:
@@ -221,16 +222,22 @@ def _profile(
         raise ConfigurationError(f"the decision model's profile is unusable: {exc}") from None
 
 
-class _Counter:
-    """The caller's token counter, checked; or the default one."""
+class CheckedCounter:
+    """The caller's token counter, which sees a copy and is checked; or the default one."""
 
     def __init__(self, given: Callable[[list[JSONObject]], int] | None) -> None:
         self._count = given or default_counter().remembering()
         self.name = "custom" if given else cast(TokenCounter, self._count).name
 
     def __call__(self, messages: list[JSONObject]) -> int:
+        """Return the tokens of a history.
+
+        Raises:
+            ConfigurationError: The counter failed, or its figure is none.
+        """
+        shared = getattr(self._count, "reads_only", None) is True
         try:
-            value = self._count(messages)
+            value = self._count(messages if shared else copy_json(messages))
         except Exception as exc:
             raise ConfigurationError(f"token_counter failed: {type(exc).__name__}") from exc
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:

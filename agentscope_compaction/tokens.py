@@ -15,7 +15,7 @@ import pkgutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from agentscope_compaction.core.estimate import Measure, measure
 
@@ -33,6 +33,7 @@ class TokenCounter:
 
     name: str
     count_text: Callable[[str], int]
+    reads_only: ClassVar[bool] = True
 
     def __call__(self, messages: list[dict[str, Any]]) -> int:
         """Return the tokens of all strings a model is sent: texts, thinking, inputs, outputs."""

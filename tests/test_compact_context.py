@@ -170,6 +170,24 @@ async def test_ids_name_what_a_counter_decided() -> None:
     assert few.proposal_id != many.proposal_id
 
 
+async def test_a_counter_that_meddles_changes_nothing() -> None:
+    """A token counter may do what it likes with the history it is shown, at any depth."""
+
+    def meddling(messages: list[dict[str, Any]]) -> int:
+        tokens = len(json.dumps(messages)) // 4
+        for message in messages:
+            message["content"].clear()
+        messages.clear()
+        return tokens
+
+    request = history(8).request(target_tokens=3_000)
+    honest, _ = await propose(request, token_counter=lambda m: len(json.dumps(m)) // 4)
+    proposal, _ = await propose(request, token_counter=meddling)
+    assert proposal.changed
+    assert proposal.messages == honest.messages
+    assert proposal.stats["tokens_after"] == honest.stats["tokens_after"]
+
+
 async def test_wire_form_round_trips() -> None:
     """The wire form is JSON, leaves the observation out, and reads back as the same proposal."""
     builder = history()

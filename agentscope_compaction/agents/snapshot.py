@@ -84,6 +84,7 @@ class NativeCounter:
     """
 
     name = "agentscope"
+    reads_only = True
 
     def __init__(self, factor: float = 1.0) -> None:
         self.factor = factor
