@@ -134,6 +134,7 @@ class Compactor:
 
         Raises:
             ArchiveError: The original could not be archived; nothing is proposed.
+            ConfigurationError: ``target_tokens`` is not positive, or one text stands for names.
             CompactionError: As :func:`agentscope_compaction.compact_context`.
         """
         subject = subject_of(agent_or_messages, session_id, reply_over)
@@ -183,8 +184,9 @@ class Compactor:
         Raises:
             StaleProposalError: The context changed otherwise than by growing; nothing is applied.
             ArchiveError: The original cannot be read, so nothing is applied.
-            ConfigurationError: Unknown calls, or a proposal without archive.
+            ConfigurationError: Unknown calls, no proposal, or one without archive.
         """
+        _check(proposal)
         with span("accept", agent.state.session_id) as opened:
             try:
                 done, partly = await accepting.accept(
@@ -212,7 +214,12 @@ class Compactor:
         *,
         decided_by: str | None = None,
     ) -> None:
-        """Record that a proposal was rejected; the context is left alone."""
+        """Record that a proposal was rejected; the context is left alone.
+
+        Raises:
+            ConfigurationError: It is no proposal.
+        """
+        _check(proposal)
         with span("reject", agent.state.session_id) as opened:
             describe(opened, event_of(proposal))
             _forget(agent, proposal)
@@ -236,7 +243,10 @@ class Compactor:
         Raises:
             ArchiveError: The original cannot be read.
             StaleProposalError: Undoing would break an invariant; nothing was changed.
+            ConfigurationError: It is no proposal, or one without archive.
         """
+        if proposal is not None:
+            _check(proposal)
         with span("restore", agent.state.session_id) as opened:
             if proposal is None:
                 last = Notes(agent.state).accepted[-1:]
@@ -290,6 +300,11 @@ class Compactor:
             await self.archive.record(proposal.archive_ref or "", proposal, outcome)
         except ArchiveError as exc:
             _log.warning("the outcome %s was not recorded: %s", kind.value, exc)
+
+
+def _check(proposal: object) -> None:
+    if not isinstance(proposal, CompactionProposal):
+        raise ConfigurationError(f"a proposal is needed, not {type(proposal).__name__}")
 
 
 def _forget(agent: Agent, proposal: CompactionProposal) -> None:

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
+from pydantic import ValidationError
+
 from agentscope_compaction.agents.apply import accept_edits, restore_edits
 from agentscope_compaction.agents.notes import Notes
 from agentscope_compaction.agents.read_cache import evict_unseen
@@ -98,7 +100,12 @@ async def _prepared(
 def _edits(original: list[JSONObject], proposal: CompactionProposal, ref: str) -> dict[str, Edit]:
     if digest(compact(original)) != proposal.snapshot_digest:
         raise ArchiveIntegrityError("the archived original is not the proposal's snapshot")
-    options = CompactionOptions.model_validate(proposal.stats["options"])
+    try:
+        options = CompactionOptions.model_validate(proposal.stats["options"])
+    except (KeyError, ValidationError):
+        raise ConfigurationError(
+            "the proposal does not hold the options it was made with"
+        ) from None
     refs = {decision.call_id: ref for decision in proposal.decisions}
     return edits_of(original, proposal.decisions, options, refs)
 

@@ -23,8 +23,6 @@ __all__ = ["Gauge", "tools_tokens"]
 _DATA_BYTES = 8_000
 """AgentScope's flat 2,000 tokens per data block, in bytes (``model/_base.py``)."""
 _PARTS = ("text", "thinking", "hint", "input", "output")
-
-
 _contents = attrgetter("content")
 
 

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pydantic import ValidationError
+
 from agentscope_compaction.agents.limits import (
     finished_from,
     oldest_only,
@@ -14,14 +16,13 @@ from agentscope_compaction.agents.limits import (
 )
 from agentscope_compaction.agents.reviewers import break_even_calls
 from agentscope_compaction.agents.snapshot import counter_for, dump, goal_of, goal_of_messages
-from agentscope_compaction.compact import own_copy, propose
+from agentscope_compaction.compact import CheckedCounter, own_copy, propose
 from agentscope_compaction.core.options import CompactionOptions
 from agentscope_compaction.core.types import CompactionProposal, CompactionRequest, JSONObject
-from agentscope_compaction.errors import ObservationBudgetError
+from agentscope_compaction.errors import ConfigurationError, ObservationBudgetError
 from agentscope_compaction.memory import AnswerMemory
 from agentscope_compaction.models.ask import is_local
 from agentscope_compaction.models.seam import DecisionModel
-from agentscope_compaction.tokens import default_counter
 
 if TYPE_CHECKING:
     from agentscope.agent import Agent
@@ -114,13 +115,22 @@ class Judge:
     memory: AnswerMemory
 
     def options(self, options: CompactionOptions, target_tokens: int | None) -> CompactionOptions:
-        """Return the options of one proposal to this model."""
+        """Return the options of one proposal to this model.
+
+        Raises:
+            ConfigurationError: The target is not a positive number of tokens.
+        """
         changes: dict[str, Any] = {}
         if target_tokens is not None:
             changes["target_tokens"] = target_tokens
         if is_local(self.model):
             changes |= {"max_state_tokens": _NO_BUDGET, "max_request_tokens": _NO_BUDGET}
-        return CompactionOptions.model_validate({**dict(options), **changes})
+        try:
+            return CompactionOptions.model_validate({**dict(options), **changes})
+        except ValidationError as exc:
+            if target_tokens is None:
+                raise  # options that cannot even be copied are not the caller's argument
+            raise ConfigurationError("target_tokens must be a positive whole number") from exc
 
     async def judge(
         self, request: CompactionRequest, counter: Counter | None, finished: int
@@ -160,7 +170,7 @@ def add_cache_figures(proposal: CompactionProposal, counter: Counter | None) -> 
     """Say what the edits cost a provider's prompt cache."""
     if not proposal.changed:
         return
-    count = counter or default_counter()
+    count = CheckedCounter(counter)
     first = proposal.stats["first_changed"]
     proposal.stats["reread_tokens"] = count(proposal.messages[first:])
     proposal.stats["break_even_calls"] = break_even_calls(proposal.stats)

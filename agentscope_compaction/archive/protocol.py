@@ -161,7 +161,8 @@ class Archive(Protocol):
             The number of snapshots deleted.
 
         Raises:
-            ValueError: ``older_than`` has no time zone, so it names no moment.
+            ConfigurationError: ``older_than`` is no ``datetime``, or has no time zone. (It is a
+                ``ValueError``.)
         """
         ...
 

@@ -11,7 +11,7 @@ from agentscope_compaction.archive.codec import Body, address, decode, unpack
 from agentscope_compaction.archive.protocol import ArchiveEntry, ArchiveRef
 from agentscope_compaction.archive.records import ArchiveRecord, Outcome, options_of
 from agentscope_compaction.core.types import JSONObject
-from agentscope_compaction.errors import ArchiveError, ArchiveIntegrityError
+from agentscope_compaction.errors import ArchiveError, ArchiveIntegrityError, ConfigurationError
 
 __all__ = [
     "entry_of",
@@ -36,10 +36,12 @@ def microseconds(when: datetime) -> int:
     """A timezone-aware moment as microseconds since 1970.
 
     Raises:
-        ValueError: The moment has no time zone.
+        ConfigurationError: It is no moment, or has no time zone.
     """
-    if when.utcoffset() is None:
-        raise ValueError("older_than needs a time zone, such as datetime.now(timezone.utc)")
+    if not isinstance(when, datetime) or when.utcoffset() is None:
+        raise ConfigurationError(
+            "older_than needs a moment with a time zone, such as datetime.now(timezone.utc)"
+        )
     return (when - _EPOCH) // timedelta(microseconds=1)
 
 

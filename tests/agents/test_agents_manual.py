@@ -93,6 +93,33 @@ async def test_unknown_calls_are_refused(lab: Any) -> None:
     assert lab.cut(agent) == []
 
 
+@pytest.mark.parametrize("given", ["t1", 3, {"proposal_id": "x"}, [], "without options"])
+async def test_what_is_no_proposal_is_refused(lab: Any, given: Any) -> None:
+    """Whatever else is accepted or restored is one clear error, and nothing changes."""
+    agent = await lab.worked()
+    proposal = await agent.propose_compaction(goal="sum up")
+    if given == "without options":
+        given = proposal.model_copy(update={"stats": {}})
+    before = agent.state.model_dump_json()
+    for decide in (agent.accept_compaction, agent.restore_compaction):
+        with pytest.raises(ConfigurationError):
+            await decide(given)
+    with pytest.raises(ConfigurationError):
+        await agent.accept_compaction(None)
+    with pytest.raises(ConfigurationError):
+        await agent.reject_compaction(None)
+    assert agent.state.model_dump_json() == before
+    assert agent.pending_proposal is proposal
+
+
+@pytest.mark.parametrize("target", [0, -1, 1.5, "many"])
+async def test_a_target_that_is_none_is_refused(lab: Any, target: Any) -> None:
+    """A target is a positive number of tokens."""
+    agent = await lab.worked()
+    with pytest.raises(ConfigurationError, match="target_tokens"):
+        await lab.compactor().propose(agent, target_tokens=target)
+
+
 async def test_a_call_id_that_reads_like_a_decision_id(lab: Any) -> None:
     """``t2`` names the decision, not the call a provider happened to call so."""
     compactor = lab.compactor()

@@ -18,7 +18,11 @@ from agentscope_compaction.archive import (
     recall_counts,
 )
 from agentscope_compaction.core.types import CompactionProposal
-from agentscope_compaction.errors import ArchiveError, ArchiveNotFoundError
+from agentscope_compaction.errors import (
+    ArchiveError,
+    ArchiveNotFoundError,
+    ConfigurationError,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -371,10 +375,13 @@ async def test_prune_deletes_what_is_older(
     assert {usage.session_id for usage in await archive.sessions()} == {"a", "c"}
 
 
-async def test_prune_needs_a_moment(archive: AnyArchive) -> None:
-    """A time without a zone names no moment and is refused."""
-    with pytest.raises(ValueError, match="time zone"):
-        await archive.prune(datetime(2030, 1, 1))
+@pytest.mark.parametrize("when", [datetime(2030, 1, 1), "2030-01-01", 3, None])
+async def test_prune_needs_a_moment(archive: AnyArchive, when: Any) -> None:
+    """A time without a zone names no moment and is refused, and so is anything but a time."""
+    await archive.save("a", [])
+    with pytest.raises(ConfigurationError, match="time zone"):
+        await archive.prune(when)
+    assert len(await archive.list()) == 1
 
 
 async def test_usage_by_session(archive: AnyArchive, reply: Build) -> None:
