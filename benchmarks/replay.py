@@ -49,6 +49,7 @@ class Figures:
     over: int
     """Calls whose context was larger than the limit."""
     passes: int
+    requests: int
     questions: int
     judge_tokens: int
     strings: int
@@ -109,6 +110,7 @@ async def replay(history: History, policy: Policy, limit: int) -> Figures:
         uncached=uncached,
         over=over,
         passes=state.passes,
+        requests=state.requests,
         questions=state.questions,
         judge_tokens=state.judge_tokens,
         strings=len(history.uses),

@@ -105,6 +105,7 @@ class State:
     edits: dict[int, str | None] = field(default_factory=dict)
     """New text of an output, or None for a block that was removed."""
     passes: int = 0
+    requests: int = 0
     questions: int = 0
     judge_tokens: int = 0
 

@@ -112,6 +112,7 @@ class Ours:
             return
         proposal = await self._propose(state, self._pace.target(limit))
         stats = proposal.stats
+        state.requests += stats["requests"]
         state.questions += stats["questions"]
         if not is_local(self._model):
             wording = stats["questions"] // 2 * pair_tokens("t100")

@@ -155,13 +155,15 @@ def _memory_table(found: Mapping[str, Figures], prices: Prices) -> list[str]:
         "A scripted model that is not local; its answer to one call never changes. The memory's "
         "key holds the goal, so it saves within one user message and not across them.",
         "",
-        "| | passes | questions | per 100 model calls | judge tokens | judge cost |",
-        "|---|--:|--:|--:|--:|--:|",
+        "| | passes | questions | per 100 model calls | requests per 100 | judge tokens per 100 "
+        "| judge tokens | judge cost |",
+        "|---|--:|--:|--:|--:|--:|--:|--:|",
     ]
     for name, f in found.items():
         cost = f.judge_tokens * prices.judge / 1_000_000
         rows.append(
             f"| {name} | {f.passes} | {f.questions} | {100 * f.questions / f.calls:.0f} | "
+            f"{100 * f.requests / f.calls:.1f} | {100 * f.judge_tokens / f.calls:,.0f} | "
             f"{f.judge_tokens:,} | ${cost:.3f} |"
         )
     return rows
