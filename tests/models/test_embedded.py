@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from agentscope.classifier import BinaryQuestion, ChoiceQuestion
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from agentscope_compaction.core.types import Thresholds
@@ -322,6 +322,7 @@ STATES = st.fixed_dictionaries(
 
 @settings(max_examples=150, deadline=None)
 @given(state=STATES | ANYTHING)
+@example(state={"calls": {"t1": {"output_chars": -1}, "t2": {"output_chars": 10**400}}})
 def test_any_state_gets_probabilities(state: Any) -> None:
     """Whatever the state, nothing raises, every answer is a probability, and twice the same."""
     asked = {f"{q}_{k}": BinaryQuestion() for k in ("t1", "t2", "t9") for q in ("call", "result")}

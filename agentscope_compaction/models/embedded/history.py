@@ -22,6 +22,8 @@ __all__ = ["Call", "Draft", "Text", "conversation", "draft_calls", "open_inputs"
 
 INPUT_LIMIT = 6_000
 _SHORTENED = "…"
+_LARGEST_SIZE = 10**9
+"""More characters than any output has; a state may say anything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,13 @@ def _string(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
+def _size(output: object, stated: object) -> int:
+    """Characters of an output: its own, else what the state says, as far as that can be."""
+    if isinstance(output, str):
+        return len(output)
+    return min(max(stated, 0), _LARGEST_SIZE) if isinstance(stated, int) else 0
+
+
 def draft_calls(state: Mapping[str, object]) -> list[Draft]:
     """Every call of the state, oldest first."""
     calls = state.get("calls")
@@ -95,7 +104,6 @@ def draft_calls(state: Mapping[str, object]) -> list[Draft]:
         raw = _string(record.get("input"))
         fields = None if _SHORTENED in raw else input_fields(raw)
         output = record.get("output")
-        chars = record.get("output_chars")
         drafts.append(
             Draft(
                 key=key,
@@ -107,11 +115,7 @@ def draft_calls(state: Mapping[str, object]) -> list[Draft]:
                 known=known_fields(raw) if fields is None else fields,
                 text=input_text(fields, raw),
                 output=output if isinstance(output, str) else None,
-                chars=len(output)
-                if isinstance(output, str)
-                else chars
-                if isinstance(chars, int)
-                else 0,
+                chars=_size(output, record.get("output_chars")),
             )
         )
     return drafts
