@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from agentscope_compaction.core.estimate import Measure, measure
+from agentscope_compaction.core.estimate import estimate_tokens
 
 __all__ = ["TokenCounter", "default_counter", "texts_of"]
 
@@ -77,13 +77,7 @@ def default_counter() -> TokenCounter:
     return TokenCounter(f"tiktoken:{encoding.name}", count)
 
 
-@functools.lru_cache(maxsize=_CACHED_STRINGS)
-def _measured(text: str) -> Measure:
-    return measure(text)
-
-
-def _estimated(text: str) -> int:
-    return _measured(text).tokens
+_estimated = functools.lru_cache(maxsize=_CACHED_STRINGS)(estimate_tokens)
 
 
 def _offline_encoding() -> Any:

@@ -43,9 +43,9 @@ class Instant:
         """Answer each question from its number alone."""
         from agentscope.classifier import BinaryAnswer, ClassifierResponse
 
+        goes, stays = BinaryAnswer(0.05), BinaryAnswer(0.9)
         content: dict[str, Any] = {
-            name: BinaryAnswer(0.05 if int(name.rpartition("t")[2]) % 3 else 0.9)
-            for name in questions
+            name: goes if int(name.rpartition("t")[2]) % 3 else stays for name in questions
         }
         return ClassifierResponse(model="instant", content=content)
 
@@ -104,7 +104,7 @@ async def propose(calls: int, evidence: int) -> dict[str, Any]:
     repeats = 5 if calls <= 1_600 else 3
 
     def cold() -> Awaitable[Any]:
-        tokens._measured.cache_clear()  # else short histories alone would be counted beforehand
+        tokens._estimated.cache_clear()  # else short histories alone would be counted beforehand
         return compact_context(given, model)
 
     measured: dict[str, Any] = await timed(cold, repeats)

@@ -22,9 +22,9 @@ class Instant:
         """Answer each question from its number alone."""
         from agentscope.classifier import BinaryAnswer, ClassifierResponse
 
+        goes, stays = BinaryAnswer(0.05), BinaryAnswer(0.9)
         content: dict[str, Any] = {
-            name: BinaryAnswer(0.05 if int(name.rpartition("t")[2]) % 3 else 0.9)
-            for name in questions
+            name: goes if int(name.rpartition("t")[2]) % 3 else stays for name in questions
         }
         return ClassifierResponse(model="instant", content=content)
 

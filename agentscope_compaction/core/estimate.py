@@ -20,8 +20,9 @@ PER_REQUEST = 256
 PER_QUESTION = 25
 """Tokens a question costs beyond its text."""
 
-_BLANK, _LETTER, _DIGIT, _SYMBOL = range(4)
-_SIX_LETTERS, _TWO_DIGITS = bytes([_LETTER] * 6), bytes([_DIGIT] * 2)
+_BLANK, _LETTER, _DIGIT, _SYMBOL = b"0123"
+_LANE = 2
+"""Bits per character in a packed text: the kinds are digits of base four."""
 _WIDE_BLANK = re.compile(r"[^\S\x00-\x7f]")
 
 
@@ -33,9 +34,8 @@ def _kind(char: str) -> int:
     return _BLANK if char.isspace() else _SYMBOL
 
 
-_KINDS = bytes(map(_kind, map(chr, range(128)))) + bytes(128)
-_ONLY_LETTERS = bytes(kind == _LETTER for kind in range(256))
-"""Tables for ``bytes.translate``."""
+_KINDS = bytes(map(_kind, map(chr, range(128)))) + bytes([_BLANK]) * 128
+"""Table for ``bytes.translate``; only ASCII is translated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,16 +71,39 @@ def measure(text: str) -> Measure:
 
 
 def _pieces(text: bytes) -> int:
-    """Count pieces of ASCII text, all runs of letters or digits at once.
+    """Count pieces of ASCII text, all characters at once: as lanes of one large integer."""
+    if not text:
+        return 0
+    packed = int(text.translate(_KINDS), 1 << _LANE)
+    lanes = int.from_bytes(b"\x55" * (packed.bit_length() // 8 + 1), "little")
+    high = packed >> 1
+    letters, digits = packed & ~high & lanes, high & ~packed & lanes
+    two_letters = letters & letters << _LANE
+    four_letters = two_letters & two_letters << 2 * _LANE
+    seventh = four_letters & four_letters << 3 * _LANE
+    third = digits & digits << _LANE & digits << 2 * _LANE
+    symbols = (packed & high & lanes).bit_count()
+    return symbols + _parts(letters, 6, seventh) + _parts(digits, 2, third)
 
-    A run of n digits is n less n // 2 pieces. A run of letters is a piece for each six, and one
-    more if any are left; the runs left are counted by their edges in a bit set.
+
+def _parts(runs: int, size: int, inside: int) -> int:
+    """Count the parts of at most ``size`` lanes that runs of set lanes are cut into.
+
+    A part begins where a run does, and ``size`` lanes after another part of its run. The reach
+    doubles, so that a long run takes a few rounds only.
+
+    Args:
+        runs: The set lanes.
+        size: Lanes of a part.
+        inside: The lanes with ``size`` others of their run before them.
     """
-    kinds = text.translate(_KINDS).replace(_SIX_LETTERS, bytes([_SYMBOL]))
-    letters = int.from_bytes(kinds.translate(_ONLY_LETTERS), "little")
-    runs = (letters ^ letters << 8).bit_count() // 2
-    others = len(kinds) - kinds.count(_BLANK) - letters.bit_count()
-    return runs + others - kinds.count(_TWO_DIGITS)
+    begins = runs & ~(runs << _LANE)
+    reach = size * _LANE
+    while inside:
+        begins |= begins << reach & inside
+        inside &= inside << reach
+        reach *= 2
+    return begins.bit_count()
 
 
 def estimate_tokens(text: str) -> int:

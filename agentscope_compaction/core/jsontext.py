@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from agentscope_compaction.errors import InvalidSnapshotError
@@ -39,10 +40,19 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def sized(value: object) -> tuple[int, str]:
-    """Return the length of the value as compact JSON, and its digest."""
-    text = compact(value)
-    return len(text), digest(text)
+def sized(messages: Sequence[object]) -> tuple[int, str]:
+    """Return the length of a list as compact JSON, and its digest.
+
+    Item by item: the text of a whole history at once would be as large as all else together.
+    """
+    chars, hashed = len("[]") + max(0, len(messages) - 1), hashlib.sha256(b"[")
+    for number, message in enumerate(messages):
+        text = compact(message)
+        chars += len(text)
+        hashed.update(b"," if number else b"")
+        hashed.update(text.encode("utf-8", "surrogatepass"))
+    hashed.update(b"]")
+    return chars, hashed.hexdigest()
 
 
 def copy_json(value: Any, depth: int = MAX_DEPTH) -> Any:

@@ -27,6 +27,7 @@ def reduce_view(draft: Draft, limit: int) -> None:
     """
     if draft.fits(limit):
         return
+    draft.measure_parts()
     for stage, apply in _STAGES:
         draft.stage = stage
         if apply(draft, limit):

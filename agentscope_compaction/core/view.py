@@ -86,7 +86,11 @@ class Draft:
     total: Measure = field(default_factory=Measure)
     stage: Stage = Stage.FULL
 
-    def measure_all(self) -> None:
+    def measure_whole(self) -> None:
+        """Measure the view in one go: all that is needed where it fits."""
+        self.total = measure(compact(self.observation()))
+
+    def measure_parts(self) -> None:
         """Measure every part once; afterwards ``total`` follows each change."""
         self.total = measure(compact({**self.head, "conversation": [], "calls": {}}))
         if self.open_calls:
@@ -178,7 +182,7 @@ def draft_view(
         candidates=frozenset(asked),
         home=home,
     )
-    draft.measure_all()
+    draft.measure_whole()
     return draft
 
 

@@ -254,8 +254,8 @@ def _read_answers(response: object, ids: Sequence[str]) -> _Reply:
         except Exception as exc:
             faults.append(_unreadable(f"an answer about {pair_id}", exc))
     asked = {name for i in ids for name in (call_question_id(i), result_question_id(i))}
-    if extra := sum(name not in asked for name in content):
-        _log.warning("the decision model sent %d answers that were not asked", extra)
+    if extra := content.keys() - asked:
+        _log.warning("the decision model sent %d answers that were not asked", len(extra))
     model, usage = getattr(response, "model", None), getattr(response, "usage", None)
     return _Reply(answers, faults, model, usage)
 
