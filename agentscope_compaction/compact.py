@@ -20,7 +20,6 @@ from agentscope_compaction.core.jsontext import copy_json
 from agentscope_compaction.core.options import CompactionOptions
 from agentscope_compaction.core.pairing import Pair
 from agentscope_compaction.core.plan import (
-    Inspection,
     Plan,
     inspect,
     plan,
@@ -113,19 +112,15 @@ async def propose(
     redaction = Redaction(None if is_local(model) else redact)
     _profile(model, options, None)  # an unusable profile must not cost a request
     memory = None if is_local(model) else memory
-    inspection, before, models = await asyncio.to_thread(
-        _inspected, request, count, unremovable, memory
+    planned, before, models = await asyncio.to_thread(
+        _planned, request, count, redaction, unremovable, memory
     )
-    if options.target_tokens is not None and before <= options.target_tokens:
-        planned, replies = without_questions(inspection), Replies()
-    else:
-        planned = await asyncio.to_thread(plan, inspection, redaction)
-        replies = await _asked(model, planned, deadline)
+    replies = await _asked(model, planned, deadline)
     if memory is not None:
-        memory.learn(request, inspection.asked, replies.answers, replies.model)
+        memory.learn(request, planned.inspection.asked, replies.answers, replies.model)
     answered = named_together([*models, replies.model])
     thresholds = thresholds_of(options, _profile(model, options, answered))
-    answers = {**inspection.known, **replies.answers}
+    answers = {**planned.inspection.known, **replies.answers}
     evidence = Evidence(answers, thresholds, answered)
     proposal = await asyncio.to_thread(conclude, planned, evidence, count, before)
     proposal.stats.update(
@@ -177,19 +172,24 @@ def embedded() -> DecisionModel:
     return EmbeddedDecisionModel()
 
 
-def _inspected(
+def _planned(
     request: CompactionRequest,
     count: CheckedCounter,
+    redaction: Redaction,
     unremovable: Callable[[Pair], bool],
     memory: AnswerMemory | None,
-) -> tuple[Inspection, int, Collection[str]]:
-    """Inspect a request and count it; with the models whose answers from before still hold."""
+) -> tuple[Plan, int, Collection[str]]:
+    """Plan a request and count it; with the models whose answers from before still hold."""
+    target = request.options.target_tokens
     try:
         inspection = inspect(take_snapshot(request), unremovable)
         known = memory.known(request, inspection.asked) if memory is not None else Remembered()
-        return inspection.knowing(known.answers), count(request.messages), known.models
+        inspection, before = inspection.knowing(known.answers), count(request.messages)
     except RecursionError as exc:
         raise InvalidSnapshotError("messages are nested too deeply") from exc
+    within = target is not None and before <= target
+    planned = without_questions(inspection) if within else plan(inspection, redaction)
+    return planned, before, known.models
 
 
 async def _asked(model: DecisionModel, planned: Plan, deadline: float) -> Replies:

@@ -16,12 +16,12 @@ from __future__ import annotations
 import re
 
 from agentscope_compaction.secret_formats import (
-    ANNOUNCING,
     FORMATS,
     PROSE,
     is_expression,
     is_harmless,
     looks_random,
+    may_announce,
     may_name,
     strength,
 )
@@ -137,8 +137,7 @@ def _formats(text: str) -> tuple[str, int]:
 
 def _prose(text: str) -> tuple[str, int]:
     """Replace what a sentence gives away: ``the password is x1``."""
-    lowered = text.lower()
-    if not any(word in lowered for word in ANNOUNCING):
+    if not may_announce(text):
         return text, 0
     return PROSE.subn(lambda match: match["head"] + REDACTED, text)
 

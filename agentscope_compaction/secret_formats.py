@@ -10,12 +10,12 @@ import re
 from functools import lru_cache
 
 __all__ = [
-    "ANNOUNCING",
     "FORMATS",
     "PROSE",
     "is_expression",
     "is_harmless",
     "looks_random",
+    "may_announce",
     "may_name",
     "strength",
 ]
@@ -67,7 +67,7 @@ PROSE = re.compile(
     r"(?=[!#-&*-~]{0,64}[A-Za-z])(?=[!#-&*-~]{0,64}[0-9])[!#-&*-Z^-z|~]{5,512}+)(?![(\[])"
 )
 """A secret announced in a sentence; with letters and digits, so that it is hardly a word."""
-ANNOUNCING = tuple(" is, was, set to, changed to, key, token,：,密,口令,令牌".split(","))
+_ANNOUNCING = tuple(" is, was, set to, changed to, key, token,：,密,口令,令牌".split(","))
 """One of these is in every such sentence, in lower case; most inputs of tools hold none."""
 
 _STRONG = re.compile(
@@ -116,9 +116,17 @@ _TELLING = (
 
 def may_name(text: str) -> bool:
     """Whether a telling name can be in the text; most texts are ruled out at little cost."""
-    lowered = text.lower()
-    for word in _TELLING:  # a loop: a generator would cost more than most of the searches
-        if word in lowered:
+    return _holds_any(text.lower(), _TELLING)
+
+
+def may_announce(text: str) -> bool:
+    """Whether a sentence that announces a secret can be in the text."""
+    return _holds_any(text.lower(), _ANNOUNCING)
+
+
+def _holds_any(text: str, words: tuple[str, ...]) -> bool:
+    for word in words:  # a loop: a generator would cost more than most of the searches
+        if word in text:
             return True
     return False
 

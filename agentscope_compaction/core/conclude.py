@@ -168,7 +168,10 @@ def _with_stub(verdict: _Verdict, recovery: Recovery, options: CompactionOptions
     """
     before = verdict.pair.text or ""
     text = stub_text(before, recovery, options)
-    shorter = len(text) < len(before) and len(compact(text)) < len(compact(before))
+    if len(text) >= len(before):
+        return verdict
+    size = len(compact(text))
+    shorter = size < len(before) or size < len(compact(before))  # JSON is never the shorter form
     return replace(verdict, text=text) if shorter else verdict
 
 

@@ -7,7 +7,7 @@ matters; an unneeded result of a needed call is cut to a stub; else both go.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from agentscope_compaction.core.options import CompactionOptions
 from agentscope_compaction.core.types import Action, DecisionReason, Thresholds
@@ -20,8 +20,7 @@ _SIGNAL_SPREAD = 0.02
 _SIGNAL_MINIMUM = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """Both answers about one call."""
 
     keep_call: float

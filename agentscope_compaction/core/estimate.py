@@ -54,20 +54,33 @@ class Measure:
     @property
     def tokens(self) -> int:
         """Estimated tokens, rounded up."""
-        return math.ceil(max(1.2 * self.pieces, self.size / 2.5))
+        return _tokens(self.pieces, self.size)
 
 
 def measure(text: str) -> Measure:
     """Count a text's pieces and UTF-8 bytes.
 
-    A piece is up to six ASCII letters, up to two digits, or any other character but a blank. This
-    runs over whole histories, so nothing looks at single characters here.
+    A piece is up to six ASCII letters, up to two digits, or any other character but a blank.
     """
+    return Measure(*_counts(text))
+
+
+def estimate_tokens(text: str) -> int:
+    """Estimate the tokens of one text."""
+    return _tokens(*_counts(text))
+
+
+def _tokens(pieces: int, size: int) -> int:
+    return math.ceil(max(1.2 * pieces, size / 2.5))
+
+
+def _counts(text: str) -> tuple[int, int]:
+    """Pieces and bytes. This runs over whole histories, so nothing looks at single characters."""
     if text.isascii():
-        return Measure(_pieces(text.encode()), len(text))
+        return _pieces(text.encode()), len(text)
     wide_blanks = len(_WIDE_BLANK.findall(text))
     pieces = _pieces(text.encode("ascii", "replace")) - wide_blanks
-    return Measure(pieces, len(text.encode("utf-8", "surrogatepass")))
+    return pieces, len(text.encode("utf-8", "surrogatepass"))
 
 
 def _pieces(text: bytes) -> int:
@@ -76,36 +89,33 @@ def _pieces(text: bytes) -> int:
         return 0
     packed = int(text.translate(_KINDS), 1 << _LANE)
     lanes = int.from_bytes(b"\x55" * (packed.bit_length() // 8 + 1), "little")
-    high = packed >> 1
-    letters, digits = packed & ~high & lanes, high & ~packed & lanes
-    two_letters = letters & letters << _LANE
-    four_letters = two_letters & two_letters << 2 * _LANE
-    seventh = four_letters & four_letters << 3 * _LANE
-    third = digits & digits << _LANE & digits << 2 * _LANE
-    symbols = (packed & high & lanes).bit_count()
-    return symbols + _parts(letters, 6, seventh) + _parts(digits, 2, third)
+    low, high = packed & lanes, packed >> 1 & lanes
+    symbols = low & high
+    letters, digits = low ^ symbols, high ^ symbols
+    after_one = letters & letters << _LANE
+    after_three = after_one & after_one << 2 * _LANE
+    after_six = after_three & after_three << 3 * _LANE
+    after_digit = digits & digits << _LANE
+    after_two = after_digit & after_digit << _LANE
+    words = _parts(letters ^ after_one, after_six, 6)
+    numbers = _parts(digits ^ after_digit, after_two, 2)
+    return (symbols | words | numbers).bit_count()
 
 
-def _parts(runs: int, size: int, inside: int) -> int:
-    """Count the parts of at most ``size`` lanes that runs of set lanes are cut into.
+def _parts(begins: int, inside: int, size: int) -> int:
+    """Return where the parts begin of at most ``size`` lanes that runs of lanes are cut into.
 
-    A part begins where a run does, and ``size`` lanes after another part of its run. The reach
+    That is where a run begins, and ``size`` lanes after another part of its run. The reach
     doubles, so that a long run takes a few rounds only.
 
     Args:
-        runs: The set lanes.
+        begins: The first lane of every run.
+        inside: The lanes with at least ``size`` others of their run before them.
         size: Lanes of a part.
-        inside: The lanes with ``size`` others of their run before them.
     """
-    begins = runs & ~(runs << _LANE)
     reach = size * _LANE
     while inside:
         begins |= begins << reach & inside
         inside &= inside << reach
         reach *= 2
-    return begins.bit_count()
-
-
-def estimate_tokens(text: str) -> int:
-    """Estimate the tokens of one text."""
-    return measure(text).tokens
+    return begins

@@ -69,7 +69,7 @@ def copy_json(value: Any, depth: int = MAX_DEPTH) -> Any:
     if isinstance(value, dict):
         copied = dict(value)
         for key, item in value.items():
-            if isinstance(item, _CONTAINERS):
+            if not isinstance(item, str) and isinstance(item, _CONTAINERS):
                 copied[key] = copy_json(item, depth - 1)
         return copied
     items = list(value)

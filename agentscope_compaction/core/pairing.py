@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from agentscope_compaction.core.jsontext import object_of
 from agentscope_compaction.core.options import ReusedIds
@@ -22,8 +23,7 @@ Spot = tuple[int, int]
 """Message index and block index."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(NamedTuple):
     """One recognised call with its result."""
 
     id: str
@@ -49,12 +49,6 @@ class Pairing:
     skipped: Mapping[str, int]
 
 
-@dataclass(slots=True)
-class _Uses:
-    calls: list[Spot]
-    results: list[Spot]
-
-
 def result_text(block: JSONObject) -> str | None:
     """Return a result's text, blocks joined by newline; None unless it is text and nothing else."""
     output = block.get("output")
@@ -74,30 +68,34 @@ def result_text(block: JSONObject) -> str | None:
 def find_pairs(messages: Sequence[JSONObject], reused_ids: ReusedIds = ReusedIds.KEEP) -> Pairing:
     """Recognise every clean pair of the history, in order of the calls."""
     calls: list[Spot] = []
-    nameless: Counter[str] = Counter()
-    uses: dict[str, _Uses] = {}
+    skipped: Counter[str] = Counter()
+    called: dict[str, list[Spot]] = {}
+    answered: dict[str, list[Spot]] = {}
     for spot, kind, call_id in _tool_blocks(messages):
         if kind == "tool_call":
             calls.append(spot)
         if not call_id:
-            nameless["no_result" if kind == "tool_call" else "no_call"] += 1
+            skipped["no_result" if kind == "tool_call" else "no_call"] += 1
             continue
-        use = uses.setdefault(call_id, _Uses([], []))
-        (use.calls if kind == "tool_call" else use.results).append(spot)
+        (called if kind == "tool_call" else answered).setdefault(call_id, []).append(spot)
 
-    skipped, found, open_calls = nameless, list[tuple[Spot, Spot, str]](), list[Spot]()
-    for call_id, use in uses.items():
-        fault = _fault(use, reused_ids)
+    found, open_calls = list[tuple[Spot, Spot, str]](), list[Spot]()
+    for call_id in called | answered:
+        uses, results = called.get(call_id, ()), answered.get(call_id, ())
+        fault = _fault(uses, results, reused_ids)
         if fault == "no_result":
-            open_calls += use.calls
+            open_calls += uses
         if fault:
             skipped[fault] += 1
             continue
-        spots = list(zip(use.calls, use.results, strict=True))
-        sound = [s for s in spots if object_of(_at(messages, s[0]).get("input")) is not None]
-        if len(sound) < len(spots):
+        sound = [
+            (call_at, result_at, call_id)
+            for call_at, result_at in zip(uses, results, strict=True)
+            if object_of(_at(messages, call_at).get("input")) is not None
+        ]
+        if len(sound) < len(uses):
             skipped["bad_input"] += 1
-        found += [(call_at, result_at, call_id) for call_at, result_at in sound]
+        found += sound
     found.sort()
     pairs = tuple(_pair(messages, f"t{n}", *spots) for n, spots in enumerate(found, start=1))
     return Pairing(pairs, tuple(calls), tuple(sorted(open_calls)), dict(skipped))
@@ -112,9 +110,8 @@ def _tool_blocks(messages: Sequence[JSONObject]) -> Iterator[tuple[Spot, str, st
                 yield (mi, bi), kind, call_id if isinstance(call_id, str) else ""
 
 
-def _fault(use: _Uses, reused_ids: ReusedIds) -> str | None:
+def _fault(calls: Sequence[Spot], results: Sequence[Spot], reused_ids: ReusedIds) -> str | None:
     """Name why these uses of one id are not pairs; None when they are."""
-    calls, results = use.calls, use.results
     if len(calls) > 1 or len(results) > 1:
         if reused_ids is ReusedIds.PAIR and _alternate(calls, results):
             return None

@@ -5,7 +5,7 @@ The order of the checks is the order of ``DecisionReason``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from agentscope_compaction.core.pairing import Pair, Pairing
@@ -34,10 +34,8 @@ def protect(request: CompactionRequest, pairing: Pairing) -> dict[str, DecisionR
     given = _protections(request, pairing)
     rules: dict[str, DecisionReason] = {}
     for pair in pairing.pairs:
-        for reason, holds in _RULES:
-            if holds(pair, given):
-                rules[pair.id] = reason
-                break
+        if rule := _by_place(pair, given) or _by_content(pair):
+            rules[pair.id] = rule
     return rules
 
 
@@ -62,26 +60,33 @@ def _is_named(message: JSONObject, named: frozenset[str]) -> bool:
     return isinstance(message_id, str) and message_id in named
 
 
-def _in_messages(pair: Pair, given: _Protections) -> bool:
-    return pair.call_at[0] in given.messages or pair.result_at[0] in given.messages
+def _by_place(pair: Pair, given: _Protections) -> DecisionReason | None:
+    """Return the rule that protects where a pair stands, or what the caller named."""
+    call_at, result_at = pair.call_at, pair.result_at
+    if call_at[0] == 0:
+        return DecisionReason.FIRST_MESSAGE
+    if result_at[0] >= given.recent_from:
+        return DecisionReason.RECENT_MESSAGE
+    if call_at in given.recent_calls:
+        return DecisionReason.RECENT_CALL
+    if call_at[0] in given.messages or result_at[0] in given.messages:
+        return DecisionReason.PROTECTED_MESSAGE
+    if pair.call_id in given.call_ids:
+        return DecisionReason.PROTECTED_CALL
+    return None if pair.tool_name in given.tools else DecisionReason.TOOL_NOT_ELIGIBLE
 
 
-_RULES: Sequence[tuple[DecisionReason, Callable[[Pair, _Protections], bool]]] = (
-    (DecisionReason.FIRST_MESSAGE, lambda p, g: p.call_at[0] == 0),
-    (DecisionReason.RECENT_MESSAGE, lambda p, g: p.result_at[0] >= g.recent_from),
-    (DecisionReason.RECENT_CALL, lambda p, g: p.call_at in g.recent_calls),
-    (DecisionReason.PROTECTED_MESSAGE, _in_messages),
-    (DecisionReason.PROTECTED_CALL, lambda p, g: p.call_id in g.call_ids),
-    (DecisionReason.TOOL_NOT_ELIGIBLE, lambda p, g: p.tool_name not in g.tools),
-    (DecisionReason.CALL_NOT_FINISHED, lambda p, g: p.call.get("state") != "finished"),
-    (DecisionReason.RESULT_NOT_SUCCESS, lambda p, g: p.result.get("state") != "success"),
-    (DecisionReason.NON_TEXT_OUTPUT, lambda p, g: p.text is None),
-    (
-        DecisionReason.TOOL_NAME_MISMATCH,
-        lambda p, g: p.call.get("name") != p.tool_name or p.result.get("name") != p.tool_name,
-    ),
-    (DecisionReason.ALREADY_COMPACTED, lambda p, g: is_compacted(p.result, p.text or "")),
-)
+def _by_content(pair: Pair) -> DecisionReason | None:
+    """Return the rule that protects what a pair is."""
+    if pair.call.get("state") != "finished":
+        return DecisionReason.CALL_NOT_FINISHED
+    if pair.result.get("state") != "success":
+        return DecisionReason.RESULT_NOT_SUCCESS
+    if pair.text is None:
+        return DecisionReason.NON_TEXT_OUTPUT
+    if pair.call.get("name") != pair.tool_name or pair.result.get("name") != pair.tool_name:
+        return DecisionReason.TOOL_NAME_MISMATCH
+    return DecisionReason.ALREADY_COMPACTED if is_compacted(pair.result, pair.text) else None
 
 
 def signed_messages(messages: Sequence[JSONObject]) -> frozenset[int]:

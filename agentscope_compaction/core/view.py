@@ -157,10 +157,7 @@ def draft_view(
     evidence = request.options.evidence_chars
     tools = {name: clean(name) for name in {pair.tool_name for pair in pairing.pairs}}
     calls = {
-        pair.id: {
-            "tool": tools[pair.tool_name],
-            **_record(pair, clean, evidence if pair.id in asked else 0),
-        }
+        pair.id: _record(pair, tools, clean, evidence if pair.id in asked else 0)
         for pair in pairing.pairs
     }
     open_calls = [
@@ -221,9 +218,10 @@ def _state(block: Mapping[str, object], clean: _Redact) -> str:
     return state if state in _STATES else shorten(clean(state), _UNKNOWN_STATE_CHARS)
 
 
-def _record(pair: Pair, clean: _Redact, evidence: int) -> JSONObject:
-    """Return what is shown of a call beside its tool."""
+def _record(pair: Pair, tools: Mapping[str, str], clean: _Redact, evidence: int) -> JSONObject:
+    """Return what is shown of a call; ``tools`` holds the cleaned names."""
     record: JSONObject = {
+        "tool": tools[pair.tool_name],
         "input": shorten(clean(_string(pair.call, "input")), FULL_INPUT_CHARS),
         "state": _state(pair.result, clean),
         "output_chars": len(pair.text) if pair.text is not None else None,
@@ -232,7 +230,8 @@ def _record(pair: Pair, clean: _Redact, evidence: int) -> JSONObject:
         return record
     text = clean(pair.text)
     if len(text) <= evidence:
-        return {**record, "head": text}
+        record["head"] = text
+        return record
     tail = evidence // 2
     record["head"] = text[: evidence - tail]
     if tail:

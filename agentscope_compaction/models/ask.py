@@ -13,6 +13,7 @@ from typing import Any
 from agentscope_compaction.core.decisions import Answer
 from agentscope_compaction.core.options import BatchFailure, CompactionOptions
 from agentscope_compaction.core.questions import (
+    Criteria,
     Question,
     call_question_id,
     questions_for,
@@ -129,11 +130,16 @@ async def ask(
 async def _question_type() -> Callable[[Question], Any]:
     """Import AgentScope's question types off the event loop: the first time costs a second."""
     classifier = await asyncio.to_thread(_import_classifier)
-    criteria_of = functools.cache(classifier.BinaryCriteria)  # two wordings for all questions
+
+    @functools.cache  # two for all questions
+    def criteria_of(criteria: Criteria) -> Any:
+        return classifier.BinaryCriteria(**criteria._asdict())
 
     def binary(question: Question) -> Any:
-        criteria = criteria_of(true=question.true, false=question.false)
-        return classifier.BinaryQuestion(instructions=question.instructions, criteria=criteria)
+        asked = question.instructions
+        return classifier.BinaryQuestion(
+            instructions=asked, criteria=criteria_of(question.criteria)
+        )
 
     return binary
 
@@ -243,18 +249,18 @@ def _read_answers(response: object, ids: Sequence[str]) -> _Reply:
         raise DecisionAnswerError("the decision model returned no answers")
     answers: dict[str, Answer] = {}
     faults: list[DecisionModelError] = []
-    for pair_id in ids:
+    names = {i: (call_question_id(i), result_question_id(i)) for i in ids}
+    for pair_id, (about_call, about_result) in names.items():
         try:
             answers[pair_id] = Answer(
-                keep_call=_probability(content, call_question_id(pair_id)),
-                keep_result=_probability(content, result_question_id(pair_id)),
+                keep_call=_probability(content, about_call),
+                keep_result=_probability(content, about_result),
             )
         except DecisionAnswerError as exc:
             faults.append(exc)
         except Exception as exc:
             faults.append(_unreadable(f"an answer about {pair_id}", exc))
-    asked = {name for i in ids for name in (call_question_id(i), result_question_id(i))}
-    if extra := content.keys() - asked:
+    if extra := content.keys() - set().union(*names.values()):
         _log.warning("the decision model sent %d answers that were not asked", len(extra))
     model, usage = getattr(response, "model", None), getattr(response, "usage", None)
     return _Reply(answers, faults, model, usage)
