@@ -78,7 +78,7 @@ def import_seconds() -> tuple[float, float]:
 
 
 def proposals(sizes: tuple[int, ...], python: Path | None) -> tuple[list[str], dict[int, float]]:
-    """Rows of the main table, and processor seconds without evidence by size."""
+    """Rows of the main table, and mean processor seconds without evidence by size."""
     lines = [
         "| calls | JSON MB | evidence 0: ms | CPU ms | stall ms | evidence 2000: ms | CPU ms "
         "| peer ms | ratio (0) | ratio (2000) | traced peak / JSON | resident growth / JSON "
@@ -89,7 +89,7 @@ def proposals(sizes: tuple[int, ...], python: Path | None) -> tuple[list[str], d
     for calls in sizes:
         plain, shown = run("propose", calls), run("propose", calls, 2_000)
         traced, peer = run("memory", calls), run_peer(python, calls)
-        seconds[calls] = plain["cpu"]
+        seconds[calls] = plain["mean"]
         wall = peer["wall"] if peer else None
         cells = [
             f"{calls:,}",
@@ -151,7 +151,7 @@ def report(sizes: tuple[int, ...], python: Path | None) -> str:
         "",
         *main_table,
         "",
-        f"Growth from {first:,} to {last:,} calls (CPU, evidence 0): n^{exponent:.2f}.",
+        f"Growth from {first:,} to {last:,} calls (mean CPU, evidence 0): n^{exponent:.2f}.",
         "",
         *parts(sizes),
         "",

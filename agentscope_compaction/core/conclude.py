@@ -283,6 +283,6 @@ def _proposal_id(inspection: Inspection, evidence: Evidence, digest_after: str) 
     """Name the request, the answers and the result (a token counter has its say in that)."""
     request = inspection.snapshot.request
     asked = request.model_dump(mode="json", exclude={"messages"})
-    answers = {key: [a.keep_call, a.keep_result] for key, a in evidence.answers.items()}
-    named = [inspection.snapshot.digest, asked, answers, list(evidence.thresholds), evidence.model]
+    answers = dict(evidence.answers)  # tuples, which JSON writes as lists
+    named = [inspection.snapshot.digest, asked, answers, evidence.thresholds, evidence.model]
     return digest(compact([*named, digest_after]))[:32]

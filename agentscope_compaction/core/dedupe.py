@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from agentscope_compaction.core.jsontext import canonical_input
@@ -18,19 +19,17 @@ def find_duplicates(pairs: Sequence[Pair], rules: Mapping[str, DecisionReason]) 
     The holder may be protected, but must be a successful text result that is still whole. Equal
     arguments before and after an edit give different outputs, so equality of both is required.
     """
-    groups: dict[tuple[str, str], list[Pair]] = {}
-    for pair in pairs:
-        whole = pair.text is not None and not is_compacted(pair.result, pair.text)
-        if pair.text is not None and whole and pair.result.get("state") == "success":
-            groups.setdefault((pair.tool_name, pair.text), []).append(pair)
+    times = Counter(pair.text for pair in pairs)  # most texts are unique and need no second look
+    newest: dict[tuple[str, str, str], Pair] = {}
     holders: dict[str, Pair] = {}
-    for group in groups.values():
-        if len(group) < 2:
+    for pair in reversed(pairs):
+        text = pair.text
+        if text is None or times[text] < 2 or pair.result.get("state") != "success":
             continue
-        newest: dict[str, Pair] = {}
-        for pair in reversed(group):
-            key = canonical_input(pair.call["input"])
-            holder = newest.setdefault(key, pair)
-            if holder is not pair and pair.id not in rules:
-                holders[pair.id] = holder
+        if is_compacted(pair.result, text):
+            continue
+        key = (pair.tool_name, text, canonical_input(pair.call["input"]))
+        holder = newest.setdefault(key, pair)
+        if holder is not pair and pair.id not in rules:
+            holders[pair.id] = holder
     return holders
