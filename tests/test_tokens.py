@@ -103,10 +103,13 @@ def test_measures_add_up() -> None:
 _PIECE = re.compile(r"[A-Za-z]{1,6}|[0-9]{1,2}|[^\sA-Za-z0-9]")
 
 
-@given(
-    st.text(st.sampled_from("aZ09 .,_\n\t\x1f\x7f\x85\xa0é中٣\u3000\u2028\ud800😀"), max_size=80)
-)
+_CHARS = st.sampled_from("aZ09 .,_\n\t\x1f\x7f\x85\xa0é中٣\u3000\u2028\ud800😀")
+_RUNS = st.lists(st.builds(str.__mul__, _CHARS, st.integers(1, 60)), max_size=8).map("".join)
+
+
+@given(st.text(_CHARS, max_size=80) | _RUNS)
 @example("internationalization of 1234567 things")
+@example("x" * 10_001 + "7" * 10_001)
 def test_pieces_are_counted_as_defined(text: str) -> None:
     """Counting all runs at once finds what a search for one piece after another finds."""
     assert measure(text).pieces == len(_PIECE.findall(text))

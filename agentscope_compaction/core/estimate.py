@@ -110,7 +110,7 @@ def _parts(begins: int, inside: int, size: int) -> int:
 
     Args:
         begins: The first lane of every run.
-        inside: The lanes with at least ``size`` others of their run before them.
+        inside: The lanes with at least ``size`` others of their run on the side it begins.
         size: Lanes of a part.
     """
     reach = size * _LANE
