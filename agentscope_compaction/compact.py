@@ -210,10 +210,15 @@ def _profile(
     """Read the model's own thresholds where the options leave the choice to it."""
     if options.keep_threshold is not None:
         return None
-    by_version = getattr(model, "thresholds_for", None)
-    given = getattr(model, "thresholds", None)
-    if callable(by_version) and answered is not None:
-        given = by_version(answered)
+    try:
+        by_version = getattr(model, "thresholds_for", None)
+        given = getattr(model, "thresholds", None)
+        if callable(by_version) and answered is not None:
+            given = by_version(answered)
+    except Exception as exc:  # a model is foreign code
+        raise ConfigurationError(
+            f"the decision model's profile cannot be read: {type(exc).__name__}"
+        ) from exc
     if given is None:
         return None
     try:
