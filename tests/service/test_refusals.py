@@ -152,7 +152,9 @@ def test_right_token(start: Start, snapshot: dict[str, Any], header: str) -> Non
 def test_unknown_path_and_method(start: Start) -> None:
     """Other paths and methods are answered in the same form."""
     client = start()
-    assert error_of(client.get("/elsewhere")) == (404, "NotFound")
+    for path in ("/elsewhere", "/health/", "/%00"):
+        assert error_of(client.get(path)) == (404, "NotFound")
+    assert error_of(client.post("/compact_context/", json={})) == (404, "NotFound")
     response = client.get("/compact_context")
     assert error_of(response) == (405, "MethodNotAllowed")
     assert response.headers["allow"] == "POST"
