@@ -46,6 +46,9 @@ SECRETS = [
     ("https://host/path?token=abc&x=1", "abc"),
     ("https://host/blob?sv=1&sig=abc%2Fdef", "abc%2Fdef"),
     ("https://host/?X-Amz-Signature=0123abcd", "0123abcd"),
+    ("'password' => 'abc1',", "abc1"),
+    (':api_key=>"abc1"', "abc1"),
+    ('"clientSecret" => abc1', "abc1"),
     # lists after a name
     ('{"password": ["fake1a", "hunter2"]}', "hunter2"),
     ('{"password": ["fake1a", "fake1b", "hunter2"]}', "hunter2"),
@@ -144,6 +147,8 @@ HARMLESS = [
     '"session_id": "abc123def456"',
     "<password></password>",
     "{{ password }}",
+    "users.map(token => token.id)",
+    "password => hash(password)",
     "the password is required, the token was expired and the secret is out",
     "the token is 8192 characters and the key is sha256-hashed",
     "if password is not None and token is None:",
