@@ -11,6 +11,25 @@ from agentscope_compaction.redaction import REDACTED, redact_and_count, redact_s
 PEM = "-----BEGIN RSA PRIVATE KEY-----\n" + "MIIEfakefakefakefake\n" * 4
 PEM_END = "-----END RSA PRIVATE KEY-----"
 
+KEY_LINES = PEM.splitlines()
+# as tools show a key, cut off before its end
+DECORATED_KEYS = [
+    "".join(f"{n:6}\t{line}\n" for n, line in enumerate(KEY_LINES, 1)),
+    "".join(f"{n:5}→{line}\n" for n, line in enumerate(KEY_LINES, 1)),
+    "".join(f"id_rsa:{n}:{line}\n" for n, line in enumerate(KEY_LINES, 1)).replace("id_rsa:", ""),
+    "".join(f"-{line}\n" for line in KEY_LINES),
+    "".join(f"+{line}\n" for line in KEY_LINES),
+    "".join(f"  > {line}\n" for line in KEY_LINES),
+    "".join(f'    "{line}\\n" +\n' for line in KEY_LINES),
+    PEM.replace("KEY-----\n", "KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,00FF\n\n"),
+    PEM.replace("RSA PRIVATE KEY", "PGP PRIVATE KEY BLOCK").replace(
+        "Y-----\n", "Y-----\nVersion: 1\n\n"
+    ),
+    PEM.replace("-----BEGIN RSA PRIVATE KEY-----", "---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----"),
+    PEM.replace("-----BEGIN RSA PRIVATE KEY-----", "Private-Lines: 4"),
+    PEM + "MIIEfake=\n",
+]
+
 # text with one secret, and what must not be left of it
 SECRETS = [
     # names in front of values
@@ -74,6 +93,8 @@ SECRETS = [
     ((PEM + PEM_END).replace("\n", "\\n"), "MIIEfake"),
     (PEM, "MIIEfake"),
     (PEM + "and prose\n" + PEM + PEM_END, "MIIEfake"),
+    *((text, "MIIEfake") for text in DECORATED_KEYS),
+    *((text.replace("\n", "\\n").replace("\t", "\\t"), "MIIEfake") for text in DECORATED_KEYS),
     # formats, anywhere
     ("key AKIAFAKEFAKEFAKEFAKE used", "AKIAFAKE"),
     ("ghp_" + "fake" * 9, "fakefake"),
@@ -135,6 +156,8 @@ HARMLESS = [
     "a password reset email was sent",
     "-----BEGIN CERTIFICATE-----\nMIIC\n-----END CERTIFICATE-----",
     "a file starts with -----BEGIN PRIVATE KEY----- and so on",
+    "  12\t-----BEGIN PRIVATE KEY-----\n  13\tprint(key)\n",
+    "Private-Lines: 8 is what PuTTY writes",
     "https://example.com/a?b=c&page=2#d",
     "https://blog.example/@someone/post",
     "http://localhost:8080/@user",
@@ -173,6 +196,8 @@ ADVERSARIAL = {
     "backslashes": "password=" + "\\" * 10**6,
     "unclosed quotes": "password='password=\"" * 50_000,
     "open key blocks": "-----BEGIN PRIVATE KEY-----" * 37_000,
+    "key gaps": ("-----BEGIN PRIVATE KEY-----" + " 1:" * 300) * 1_000,
+    "key lines": "-----BEGIN PRIVATE KEY-----\n" + "1\tMIIEfakefakefakefake\n" * 40_000,
     "empty key blocks": "-----BEGIN PRIVATE KEY----------END PRIVATE KEY-----" * 20_000,
     "schemes": "://" * 330_000,
     "long userinfo": ("http://" + "a" * 600) * 1_600,
