@@ -18,6 +18,8 @@ import re
 from agentscope_compaction.secret_formats import (
     ANNOUNCING,
     FORMATS,
+    INFIXED,
+    INFIXES,
     PROSE,
     is_expression,
     is_harmless,
@@ -143,7 +145,11 @@ def _userinfo(text: str) -> tuple[str, int]:
 
 
 def _formats(text: str) -> tuple[str, int]:
-    return FORMATS.subn(REDACTED, text)
+    text, count = FORMATS.subn(REDACTED, text)
+    if not any(mark in text for mark in INFIXES):
+        return text, count
+    text, more = INFIXED.subn(REDACTED, text)
+    return text, count + more
 
 
 def _prose(text: str) -> tuple[str, int]:

@@ -12,6 +12,8 @@ from functools import lru_cache
 __all__ = [
     "ANNOUNCING",
     "FORMATS",
+    "INFIXED",
+    "INFIXES",
     "PROSE",
     "is_expression",
     "is_harmless",
@@ -29,7 +31,7 @@ _FORMAT_LIST = (
     r"xapp-[0-9]-[A-Za-z0-9-]{10,255}+",
     # OpenAI, Anthropic, OpenRouter; the digit excludes CSS class names such as sk-fading-circle
     r"sk-(?=[A-Za-z_-]{0,64}[0-9])[A-Za-z0-9_-]{16,255}+",
-    r"(?:sk|pk|rk)_(?:live|test)_[A-Za-z0-9]{10,255}+",  # Stripe
+    r"(?:sk|pk|rk)_(?:org_)?(?:live|test|sbox)_[A-Za-z0-9]{10,255}+",  # Stripe
     r"whsec_[A-Za-z0-9+/=]{16,255}+",
     r"AIza[A-Za-z0-9_-]{30,255}+",  # Google
     r"ya29\.[A-Za-z0-9_.-]{20,512}+",
@@ -42,9 +44,37 @@ _FORMAT_LIST = (
     r"SG\.[A-Za-z0-9_-]{16,255}+\.[A-Za-z0-9_-]{16,255}+",  # SendGrid
     r"shp(?:at|ca|pa|ss)_[A-Fa-f0-9]{24,255}+",  # Shopify
     r"(?:gsk|r8|sbp|lin_api|figd|tvly|pplx|xai|nvapi|rnd|fly|lsv2_pt)[_-][A-Za-z0-9_-]{20,255}+",
-    r"dapi[a-f0-9]{32}(?![A-Za-z0-9])",  # Databricks
-    r"hvs\.[A-Za-z0-9_-]{20,512}+",  # Vault
+    r"(?:dapi|dose)[a-f0-9]{32}(?![A-Za-z0-9])",  # Databricks
+    r"hv[sbr]\.[A-Za-z0-9_-]{20,512}+",  # Vault
     r"AGE-SECRET-KEY-1[A-Z0-9]{50,80}+",
+    *(
+        prefix + r"(?=[A-Za-z_.-]{0,64}[0-9])[A-Za-z0-9_.$+/-]{16,2048}+=*"
+        for prefix in (
+            *("ATATT3", "ATCTT3", "glsa_", "glc_", r"pscale_(?:tkn|oauth|pw)_", "sntry[su]_"),
+            *(r"dp\.(?:pt|st|ct|sa|scim|audit)\.", r"NR(?:AK|JS|II)-", "PMAK-", "xkeysib-"),
+            *("dckr_[po]at_", "rubygems_", "bkua_", "CCIPAT_", "sq[upa]_", "pcsk_", "jina_"),
+            *("bb_(?:live|test)_", "sq0(?:csp|atp)-", "lin_oauth_", "sb_secret_", "tgp_v1_"),
+            *("fm[12]_", "shippo_(?:live|test)_", "CFPAT-", "HRKU-", "FLWSECK-", "wandb_v1_"),
+            *("apify_api_", "tskey-[a-z]{3,8}-", r"access_token\$production\$", "ops_eyJ"),
+            *(r"sk\.eyJ", "FwoGZXIvYXdz", "IQoJb3JpZ2luX2Vj", "1//0"),
+        )
+    ),  # Atlassian, Grafana, PlanetScale, Sentry, Docker, Notion and other issuers
+    *(
+        prefix + r"_(?=[A-Za-z]{0,64}[0-9])[A-Za-z0-9]{22,255}+(?![A-Za-z0-9_-])"
+        for prefix in (
+            *("ntn", "secret", "nfp", "vcp", "napi", "e2b", "fw", "ddp", "sgp(?:_[a-f0-9]{16})?"),
+            *("pnu", "rdme", "aio", "tfp", "api_org", "sk", "re_[A-Za-z0-9]{8}"),
+        )
+    ),  # prefixes that may begin a name: one run of letters and digits, none of them alone
+    r"(?:key|fc|pul|csk)-(?=[a-z]{0,32}[0-9])[a-z0-9]{32,64}+(?![A-Za-z0-9_-])",  # Mailgun, Pulumi
+    r"(?:SK[a-f0-9]{32}|oy2[a-z0-9]{43}|cio[A-Za-z0-9]{32}|AKCp[A-Za-z0-9]{60,80})(?![A-Za-z0-9-])",
+    r"(?:pat-[a-z]{2}[0-9]|sdk)-[a-f0-9]{8}(?:-[a-f0-9]{4}){3}-[a-f0-9]{12}",  # HubSpot
+    r"pat[A-Za-z0-9]{14}\.[a-f0-9]{64}",  # Airtable
+    r"dt0[a-z][0-9]{2}\.[A-Z0-9]{24}\.[A-Z0-9]{64}",  # Dynatrace
+    r"(?:LTAI[A-Za-z0-9]{12,20}|AKID[A-Za-z0-9]{32})(?![A-Za-z0-9])",  # Alibaba
+    r"[MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,38}",  # Discord
+    r"(?<=/api/webhooks/)[0-9]{16,20}/[A-Za-z0-9_-]{40,255}+",
+    r"(?<=webhook\.office\.com/webhookb2/)[A-Za-z0-9@/-]{40,255}+",  # Teams
     r"[0-9]{8,10}:AA[A-Za-z0-9_-]{32,40}+",  # Telegram bot
     r"(?<=hooks\.slack\.com/services/)[A-Za-z0-9/_-]{20,255}+",
     # A bearer credential in prose or a log line; the word alone ("bearer authentication") is none
@@ -52,6 +82,13 @@ _FORMAT_LIST = (
 )
 FORMATS = re.compile(r"(?<![A-Za-z0-9_-])(?:" + "|".join(_FORMAT_LIST) + ")")
 """One search for every secret that its own spelling gives away."""
+INFIXES = (".atlasv1.", "Q~", "AZDO")
+INFIXED = re.compile(
+    r"(?<![A-Za-z0-9])(?:[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{60,255}+"  # Terraform
+    r"|[A-Za-z0-9_~.]{3}[0-9]Q~[A-Za-z0-9_~.-]{31,34}"  # Azure client secret
+    r"|[A-Za-z0-9]{76}AZDO[A-Za-z0-9]{4}(?![A-Za-z0-9]))"  # Azure DevOps
+)
+"""Secrets marked in their middle; worth a search only where one of the marks is."""
 
 _SPOKEN = (
     r"(?:pass(?:word|phrase|code)|passwd|pwd|(?:(?:api|access|secret|private|auth)[ _-])?key"

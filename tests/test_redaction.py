@@ -1,5 +1,6 @@
 """Secrets disappear from what is sent; ordinary code, prose and data stay as they are."""
 
+import json
 import time
 
 import pytest
@@ -28,6 +29,65 @@ DECORATED_KEYS = [
     PEM.replace("-----BEGIN RSA PRIVATE KEY-----", "---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----"),
     PEM.replace("-----BEGIN RSA PRIVATE KEY-----", "Private-Lines: 4"),
     PEM + "MIIEfake=\n",
+]
+
+TAIL, HEX, UUID = "Fake1fake" * 6, "fa1e" * 10, "fa1efa1e-fa1e-fa1e-fa1e-fa1efa1efa1e"
+PREFIXES = [
+    *("ATATT3", "glsa_", "pscale_tkn_", "dp.pt.", "sntrys_", "NRAK-", "PMAK-", "xkeysib-"),
+    *(
+        "dckr_pat_",
+        "rubygems_",
+        "bkua_",
+        "CCIPAT_",
+        "squ_",
+        "pcsk_",
+        "jina_",
+        "bb_live_",
+        "sq0csp-",
+    ),
+    *(
+        "lin_oauth_",
+        "sb_secret_",
+        "tgp_v1_",
+        "fm2_",
+        "shippo_live_",
+        "CFPAT-",
+        "HRKU-",
+        "wandb_v1_",
+    ),
+    *(
+        "apify_api_",
+        "tskey-auth-",
+        "access_token$production$",
+        "ops_eyJ",
+        "sk.eyJ",
+        "IQoJb3JpZ2luX2Vj",
+    ),
+    *(
+        "1//0",
+        "ntn_",
+        "secret_",
+        "nfp_",
+        "vcp_",
+        "napi_",
+        "e2b_",
+        "fw_",
+        "sk_",
+        "sk_org_live_",
+        "hvb.",
+    ),
+]
+ISSUED = [
+    *(prefix + TAIL for prefix in PREFIXES),
+    *("key-" + HEX[:32], "fc-" + HEX[:32], "pul-" + HEX, "SK" + HEX[:32], "dose" + HEX[:32]),
+    *(f"pat-na1-{UUID}", f"sdk-{UUID}", f"pat{TAIL[:14]}.{HEX}{HEX[:24]}"),
+    *("LTAI" + TAIL[:20], "AKID" + TAIL[:32], f"{TAIL[:14]}.atlasv1.{TAIL}{TAIL}"),
+    *(
+        f"fa18Q~{TAIL[:31]}",
+        f"{TAIL}{TAIL[:22]}AZDO{TAIL[:4]}",
+        f"M{TAIL[:23]}.{TAIL[:6]}.{TAIL[:27]}",
+    ),
+    *("https://discord.example/api/webhooks/12345678901234567/" + TAIL, "sgp_" + HEX),
 ]
 
 # text with one secret, and what must not be left of it
@@ -114,6 +174,8 @@ SECRETS = [
     ("1234567890:AA" + "fake-" * 7, "fake-fake"),
     ("https://hooks.slack.com/services/T000/B000/fakefakefakefake", "fakefake"),
     ("sent Bearer abc123def to host", "abc123def"),
+    *((text, text[-20:]) for text in ISSUED),
+    *((json.dumps({"cmd": f'run "{text}" now'}), text[-20:]) for text in ISSUED),
 ]
 
 HARMLESS = [
@@ -164,6 +226,11 @@ HARMLESS = [
     "ssh://git@github.com/x/y.git and git@github.com:x/y.git",
     "docker run -u 1000:1000 image",
     "sk-fading-circle-container",
+    "secret_santa_list_of_the_year_2024, fw_update_version_2_of_the_firmware_image",
+    "e2b_sandbox_template_identifier_v2 napi_create_reference_for_value_v10",
+    "key-value-store-with-many-words-1 fc-layer-2-of-the-network-in-the-model",
+    "cache-key-3f786850e387550fdab836ed7e6dc881de23001b.json",
+    "re_compiled_pattern_for_urls_v2, dp.pt.start, aio_connection_pool_with_retries_v2",
     "task-list-with-many-items-1234567890",
     "std::password::hash",
     "author: Jane, auth: false",
@@ -203,6 +270,8 @@ ADVERSARIAL = {
     "long userinfo": ("http://" + "a" * 600) * 1_600,
     "at signs": "http://" + "@" * 10**6,
     "spaces": "password" + " " * 10**6,
+    "webhooks": "/api/webhooks/12345678901234567/" * 30_000,
+    "Q~": "aaa1Q~" * 170_000,
     "half tokens": "eyJaaaaaaaa." * 80_000,
     "prefixes": "sk-" * 300_000,
     "tags": "<password>" * 100_000,
