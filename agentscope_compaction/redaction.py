@@ -16,7 +16,6 @@ from __future__ import annotations
 import re
 
 from agentscope_compaction.secret_formats import (
-    ANNOUNCING,
     FORMATS,
     INFIXED,
     INFIXES,
@@ -155,9 +154,12 @@ def _formats(text: str) -> tuple[str, int]:
 def _prose(text: str) -> tuple[str, int]:
     """Replace what a sentence gives away: ``the password is x1``."""
     lowered = text.lower()
-    if not any(word in lowered for word in ANNOUNCING):
-        return text, 0
-    return PROSE.subn(lambda match: match["head"] + REDACTED, text)
+    total = 0
+    for words, pattern in PROSE:
+        if any(word in lowered for word in words):
+            text, count = pattern.subn(lambda match: match["head"] + REDACTED, text)
+            total += count
+    return text, total
 
 
 def _flags(text: str) -> tuple[str, int]:

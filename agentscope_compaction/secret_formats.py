@@ -10,7 +10,6 @@ import re
 from functools import lru_cache
 
 __all__ = [
-    "ANNOUNCING",
     "FORMATS",
     "INFIXED",
     "INFIXES",
@@ -94,18 +93,33 @@ _SPOKEN = (
     r"(?:pass(?:word|phrase|code)|passwd|pwd|(?:(?:api|access|secret|private|auth)[ _-])?key"
     r"|(?:(?:access|api|auth|bearer|refresh|session)[ _-])?token|secret|credential)s?"
 )
-PROSE = re.compile(
-    r"(?P<head>(?:"
-    rf"(?<![A-Za-z0-9_-])(?i:{_SPOKEN}(?: {{1,3}}(?:is|was|set to|changed to):? {{1,3}}|：\s?)"
-    r"|(?:api|access|secret|private|auth) (?:key|token)\s?[:=]\s{0,3})"
-    r"|(?:密码|口令|密钥|令牌)\s?(?:[是为：:=]|设为)\s{0,3})"
-    r"[\"'`“「]?)"
-    r"(?P<value>(?!(?i:sha|md|base|utf|aes|rsa|hs|rs|ed|oauth|http|v|s|k)-?[0-9])"
+_TOLD = (
+    r"(?P<value>(?!(?i:(?:sha|md|base|utf|aes|rsa|hs|rs|ed|oauth|http)-?[0-9]"
+    r"|k8s|[vsk]-?[0-9]{1,3}(?![A-Za-z0-9])))"
     r"(?=[!#-&*-~]{0,64}[A-Za-z])(?=[!#-&*-~]{0,64}[0-9])[!#-&*-Z^-z|~]{5,512}+)(?![(\[])"
 )
-"""A secret announced in a sentence; with letters and digits, so that it is hardly a word."""
-ANNOUNCING = tuple(" is, was, set to, changed to, key, token,：,密,口令,令牌".split(","))
-"""One of these is in every such sentence, in lower case; most inputs of tools hold none."""
+"""What is announced; with letters and digits, so that it is hardly a word."""
+_ENGLISH = re.compile(
+    r"(?P<head>(?:"
+    rf"(?<![A-Za-z0-9_-])(?i:{_SPOKEN}(?: {{1,3}}(?:is|was|set to|changed to):? {{1,3}}|[：＝]\s?)"
+    r"|(?:api|access|secret|private|auth) (?:key|token)\s?[:=]\s{0,3}))"
+    r"[\"'`“「]?)" + _TOLD
+)
+_OTHER_LANGUAGES = re.compile(
+    r"(?P<head>(?i:密码|口令|密钥|令牌|パスワード|비밀번호|пароль|contrase[nñ]a|senha|mot de passe"
+    r"|passwort|kennwort)(?:\\{0,7}[\"'”」])?"
+    r"\s?(?:[是为は는은：:=＝]|设为|(?:es|est|ist|lautet) )\s{0,3}"
+    r"(?:\\{0,7}[\"'`“「])?)" + _TOLD
+)
+_WORDS = " is, was, set to, changed to, key, token,：,＝".split(",")
+_OTHER_WORDS = (
+    "密,口令,令牌,パスワード,비밀번호,парол,contrase,senha,mot de passe,passwort,kennwort".split(
+        ","
+    )
+)
+PROSE = ((_WORDS, _ENGLISH), (_OTHER_WORDS, _OTHER_LANGUAGES))
+"""Secrets announced in a sentence. One of the words, in lower case, is in every sentence that the
+pattern beside them finds; most inputs of tools hold none."""
 
 _STRONG = re.compile(
     r"(?:password|passwd|passphrase|passcode|apikey)[0-9]{0,3}\Z"
