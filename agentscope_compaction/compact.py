@@ -43,7 +43,7 @@ from agentscope_compaction.models.ask import Replies, ask, is_local, named_toget
 from agentscope_compaction.models.seam import DecisionModel
 from agentscope_compaction.outgoing import Redaction
 from agentscope_compaction.redaction import redact_secrets
-from agentscope_compaction.tokens import TokenCounter, default_counter
+from agentscope_compaction.tokens import default_counter
 
 __all__ = ["CheckedCounter", "compact_context", "embedded", "own_copy", "propose"]
 
@@ -210,10 +210,15 @@ def _profile(
     """Read the model's own thresholds where the options leave the choice to it."""
     if options.keep_threshold is not None:
         return None
-    by_version = getattr(model, "thresholds_for", None)
-    given = getattr(model, "thresholds", None)
-    if callable(by_version) and answered is not None:
-        given = by_version(answered)
+    try:
+        by_version = getattr(model, "thresholds_for", None)
+        given = getattr(model, "thresholds", None)
+        if callable(by_version) and answered is not None:
+            given = by_version(answered)
+    except Exception as exc:  # a model is foreign code
+        raise ConfigurationError(
+            f"the decision model's profile cannot be read: {type(exc).__name__}"
+        ) from exc
     if given is None:
         return None
     try:
@@ -226,8 +231,12 @@ class CheckedCounter:
     """The caller's token counter, which sees a copy and is checked; or the default one."""
 
     def __init__(self, given: Callable[[list[JSONObject]], int] | None) -> None:
-        self._count = given or default_counter().remembering()
-        self.name = "custom" if given else cast(TokenCounter, self._count).name
+        self._count: Callable[[list[JSONObject]], int]
+        if given is None:
+            default = default_counter().remembering()
+            self._count, self.name = default, default.name
+        else:  # not "if given": a counter may be an object that is empty, and so false
+            self._count, self.name = given, "custom"
 
     def __call__(self, messages: list[JSONObject]) -> int:
         """Return the tokens of a history.
@@ -235,8 +244,8 @@ class CheckedCounter:
         Raises:
             ConfigurationError: The counter failed, or its figure is none.
         """
-        shared = getattr(self._count, "reads_only", None) is True
         try:
+            shared = getattr(self._count, "reads_only", None) is True
             value = self._count(messages if shared else copy_json(messages))
         except Exception as exc:
             raise ConfigurationError(f"token_counter failed: {type(exc).__name__}") from exc

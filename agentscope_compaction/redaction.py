@@ -17,11 +17,14 @@ import re
 
 from agentscope_compaction.secret_formats import (
     FORMATS,
+    INFIXED,
+    INFIXES,
     PROSE,
+    holds_any,
     is_expression,
     is_harmless,
     looks_random,
-    may_announce,
+    may_have_format,
     may_name,
     strength,
 )
@@ -34,14 +37,25 @@ REDACTED = "[redacted]"
 _MAX_VALUE = 8192
 _MAX_PASSES = 8
 _ESC = r"\\{0,15}"
-_KEY_BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
-_KEY_END = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
-_KEY_LINES = re.compile(r"(?:(?:\\[nrt]|\s)*+[A-Za-z0-9+/=]{16,}+)*+")
+_KEY_BEGIN = re.compile(
+    r"----[- ]BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?[- ]----|Private-Lines: [0-9]{1,4}"
+)
+_KEY_END = re.compile(r"----[- ]END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?[- ]----|Private-MAC:")
+_KEY_GAP = (
+    r"(?:\\{1,15}[nrt]|[\s>+|#*\"',]|[0-9]{1,6}(?=\s{0,8}(?:[\t|:→]|\\{1,15}t))|[:→]"
+    r"|(?:(?<=\n)|(?<=\\n))-(?!-))*+"
+)
+"""Between the lines of a key: breaks, line numbers, quoting and the marks of a diff."""
+_KEY_LINES = re.compile(
+    rf"(?:{_KEY_GAP}(?:[A-Za-z0-9/=][A-Za-z0-9+/=]{{15,}}+"
+    r"|(?:Proc-Type|DEK-Info|Version|Comment|Hash|Charset):[^\n\\]{0,200}+))*+"
+    rf"(?:{_KEY_GAP}[A-Za-z0-9+/=]{{1,15}}+(?={_KEY_GAP}\W{{0,8}}\Z))?+"
+)
 _USERINFO = re.compile(r"(?<=[A-Za-z0-9])(:(?:\\{0,3}/){2})([^\s/?#\"'<>\\`]{1,512})@(?=[\w\[$])")
 _NAMED = re.compile(
     r"(?<![A-Za-z0-9_])(?P<name>[A-Za-z_][A-Za-z0-9_.-]{0,63}+)"
     rf"(?P<quoted>{_ESC}[\"'])?\]?"
-    r"(?:(?P<sep>[ \t]{0,8}(?:={1,3}|!={1,2}|:=|=>|:(?!:|//|\\/))[ \t]{0,8}(?:\[\s{0,64})?)"
+    r"(?:(?P<sep>[ \t]{0,8}(?:=>|={1,3}|!={1,2}|:=|:(?!:|//|\\/))[ \t]{0,8}(?:\[\s{0,64})?)"
     rf"|(?P<pair>,\s{{0,64}}{_ESC}[\"']value{_ESC}[\"'][ \t]{{0,8}}:[ \t]{{0,8}})"
     r"|(?P<comma>,\s{0,64})|(?P<tag>>))"
 )
@@ -92,7 +106,7 @@ def redact_and_count(text: str) -> tuple[str, int]:
 
 def _key_blocks(text: str) -> tuple[str, int]:
     """Replace what is inside private-key blocks, cut-off ones included; the BEGIN line stays."""
-    if "PRIVATE KEY" not in text:
+    if "PRIVATE KEY" not in text and "Private-Lines" not in text:
         return text, 0
     out: list[str] = []
     position = 0
@@ -132,14 +146,24 @@ def _userinfo(text: str) -> tuple[str, int]:
 
 
 def _formats(text: str) -> tuple[str, int]:
-    return FORMATS.subn(REDACTED, text)
+    if not may_have_format(text):
+        return text, 0
+    text, count = FORMATS.subn(REDACTED, text)
+    if not holds_any(text, INFIXES):
+        return text, count
+    text, more = INFIXED.subn(REDACTED, text)
+    return text, count + more
 
 
 def _prose(text: str) -> tuple[str, int]:
     """Replace what a sentence gives away: ``the password is x1``."""
-    if not may_announce(text):
-        return text, 0
-    return PROSE.subn(lambda match: match["head"] + REDACTED, text)
+    lowered = text.lower()
+    total = 0
+    for words, pattern in PROSE:
+        if holds_any(lowered, words):
+            text, count = pattern.subn(lambda match: match["head"] + REDACTED, text)
+            total += count
+    return text, total
 
 
 def _flags(text: str) -> tuple[str, int]:

@@ -7,15 +7,19 @@ Formats are the issuers' published prefixes (those that secret scanners look for
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 
 __all__ = [
     "FORMATS",
+    "INFIXED",
+    "INFIXES",
     "PROSE",
+    "holds_any",
     "is_expression",
     "is_harmless",
     "looks_random",
-    "may_announce",
+    "may_have_format",
     "may_name",
     "strength",
 ]
@@ -29,7 +33,7 @@ _FORMAT_LIST = (
     r"xapp-[0-9]-[A-Za-z0-9-]{10,255}+",
     # OpenAI, Anthropic, OpenRouter; the digit excludes CSS class names such as sk-fading-circle
     r"sk-(?=[A-Za-z_-]{0,64}[0-9])[A-Za-z0-9_-]{16,255}+",
-    r"(?:sk|pk|rk)_(?:live|test)_[A-Za-z0-9]{10,255}+",  # Stripe
+    r"(?:sk|pk|rk)_(?:org_)?(?:live|test|sbox)_[A-Za-z0-9]{10,255}+",  # Stripe
     r"whsec_[A-Za-z0-9+/=]{16,255}+",
     r"AIza[A-Za-z0-9_-]{30,255}+",  # Google
     r"ya29\.[A-Za-z0-9_.-]{20,512}+",
@@ -42,9 +46,37 @@ _FORMAT_LIST = (
     r"SG\.[A-Za-z0-9_-]{16,255}+\.[A-Za-z0-9_-]{16,255}+",  # SendGrid
     r"shp(?:at|ca|pa|ss)_[A-Fa-f0-9]{24,255}+",  # Shopify
     r"(?:gsk|r8|sbp|lin_api|figd|tvly|pplx|xai|nvapi|rnd|fly|lsv2_pt)[_-][A-Za-z0-9_-]{20,255}+",
-    r"dapi[a-f0-9]{32}(?![A-Za-z0-9])",  # Databricks
-    r"hvs\.[A-Za-z0-9_-]{20,512}+",  # Vault
+    r"(?:dapi|dose)[a-f0-9]{32}(?![A-Za-z0-9])",  # Databricks
+    r"hv[sbr]\.[A-Za-z0-9_-]{20,512}+",  # Vault
     r"AGE-SECRET-KEY-1[A-Z0-9]{50,80}+",
+    *(
+        prefix + r"(?=[A-Za-z_.-]{0,64}[0-9])[A-Za-z0-9_.$+/-]{16,2048}+=*"
+        for prefix in (
+            *("ATATT3", "ATCTT3", "glsa_", "glc_", r"pscale_(?:tkn|oauth|pw)_", "sntry[su]_"),
+            *(r"dp\.(?:pt|st|ct|sa|scim|audit)\.", r"NR(?:AK|JS|II)-", "PMAK-", "xkeysib-"),
+            *("dckr_[po]at_", "rubygems_", "bkua_", "CCIPAT_", "sq[upa]_", "pcsk_", "jina_"),
+            *("bb_(?:live|test)_", "sq0(?:csp|atp)-", "lin_oauth_", "sb_secret_", "tgp_v1_"),
+            *("fm[12]_", "shippo_(?:live|test)_", "CFPAT-", "HRKU-", "FLWSECK-", "wandb_v1_"),
+            *("apify_api_", "tskey-[a-z]{3,8}-", r"access_token\$production\$", "ops_eyJ"),
+            *(r"sk\.eyJ", "FwoGZXIvYXdz", "IQoJb3JpZ2luX2Vj", "1//0"),
+        )
+    ),  # Atlassian, Grafana, PlanetScale, Sentry, Docker, Notion and other issuers
+    *(
+        prefix + r"_(?=[A-Za-z]{0,64}[0-9])[A-Za-z0-9]{22,255}+(?![A-Za-z0-9_-])"
+        for prefix in (
+            *("ntn", "secret", "nfp", "vcp", "napi", "e2b", "fw", "ddp", "sgp(?:_[a-f0-9]{16})?"),
+            *("pnu", "rdme", "aio", "tfp", "api_org", "sk", "re_[A-Za-z0-9]{8}"),
+        )
+    ),  # prefixes that may begin a name: one run of letters and digits, none of them alone
+    r"(?:key|fc|pul|csk)-(?=[a-z]{0,32}[0-9])[a-z0-9]{32,64}+(?![A-Za-z0-9_-])",  # Mailgun, Pulumi
+    r"(?:SK[a-f0-9]{32}|oy2[a-z0-9]{43}|cio[A-Za-z0-9]{32}|AKCp[A-Za-z0-9]{60,80})(?![A-Za-z0-9-])",
+    r"(?:pat-[a-z]{2}[0-9]|sdk)-[a-f0-9]{8}(?:-[a-f0-9]{4}){3}-[a-f0-9]{12}",  # HubSpot
+    r"pat[A-Za-z0-9]{14}\.[a-f0-9]{64}",  # Airtable
+    r"dt0[a-z][0-9]{2}\.[A-Z0-9]{24}\.[A-Z0-9]{64}",  # Dynatrace
+    r"(?:LTAI[A-Za-z0-9]{12,20}|AKID[A-Za-z0-9]{32})(?![A-Za-z0-9])",  # Alibaba
+    r"[MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,38}",  # Discord
+    r"(?<=/api/webhooks/)[0-9]{16,20}/[A-Za-z0-9_-]{40,255}+",
+    r"(?<=webhook\.office\.com/webhookb2/)[A-Za-z0-9@/-]{40,255}+",  # Teams
     r"[0-9]{8,10}:AA[A-Za-z0-9_-]{32,40}+",  # Telegram bot
     r"(?<=hooks\.slack\.com/services/)[A-Za-z0-9/_-]{20,255}+",
     # A bearer credential in prose or a log line; the word alone ("bearer authentication") is none
@@ -52,23 +84,52 @@ _FORMAT_LIST = (
 )
 FORMATS = re.compile(r"(?<![A-Za-z0-9_-])(?:" + "|".join(_FORMAT_LIST) + ")")
 """One search for every secret that its own spelling gives away."""
+_RUN = 16
+"""Every such secret is a run of so many of these characters, but Slack's and what a bearer is."""
+_SHORTER = ("xox", "earer ")
+_IN_RUN = bytes(
+    b"01"[chr(code).isalnum() or chr(code) in "_.$+/=:~@-"] if code < 128 else 48
+    for code in range(256)
+)
+INFIXES = (".atlasv1.", "Q~", "AZDO")
+INFIXED = re.compile(
+    r"(?<![A-Za-z0-9])(?:[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{60,255}+"  # Terraform
+    r"|[A-Za-z0-9_~.]{3}[0-9]Q~[A-Za-z0-9_~.-]{31,34}"  # Azure client secret
+    r"|[A-Za-z0-9]{76}AZDO[A-Za-z0-9]{4}(?![A-Za-z0-9]))"  # Azure DevOps
+)
+"""Secrets marked in their middle; worth a search only where one of the marks is."""
 
 _SPOKEN = (
     r"(?:pass(?:word|phrase|code)|passwd|pwd|(?:(?:api|access|secret|private|auth)[ _-])?key"
     r"|(?:(?:access|api|auth|bearer|refresh|session)[ _-])?token|secret|credential)s?"
 )
-PROSE = re.compile(
-    r"(?P<head>(?:"
-    rf"(?<![A-Za-z0-9_-])(?i:{_SPOKEN}(?: {{1,3}}(?:is|was|set to|changed to):? {{1,3}}|：\s?)"
-    r"|(?:api|access|secret|private|auth) (?:key|token)\s?[:=]\s{0,3})"
-    r"|(?:密码|口令|密钥|令牌)\s?(?:[是为：:=]|设为)\s{0,3})"
-    r"[\"'`“「]?)"
-    r"(?P<value>(?!(?i:sha|md|base|utf|aes|rsa|hs|rs|ed|oauth|http|v|s|k)-?[0-9])"
+_TOLD = (
+    r"(?P<value>(?!(?i:(?:sha|md|base|utf|aes|rsa|hs|rs|ed|oauth|http)-?[0-9]"
+    r"|k8s|[vsk]-?[0-9]{1,3}(?![A-Za-z0-9])))"
     r"(?=[!#-&*-~]{0,64}[A-Za-z])(?=[!#-&*-~]{0,64}[0-9])[!#-&*-Z^-z|~]{5,512}+)(?![(\[])"
 )
-"""A secret announced in a sentence; with letters and digits, so that it is hardly a word."""
-_ANNOUNCING = tuple(" is, was, set to, changed to, key, token,：,密,口令,令牌".split(","))
-"""One of these is in every such sentence, in lower case; most inputs of tools hold none."""
+"""What is announced; with letters and digits, so that it is hardly a word."""
+_ENGLISH = re.compile(
+    r"(?P<head>(?:"
+    rf"(?<![A-Za-z0-9_-])(?i:{_SPOKEN}(?: {{1,3}}(?:is|was|set to|changed to):? {{1,3}}|[：＝]\s?)"
+    r"|(?:api|access|secret|private|auth) (?:key|token)\s?[:=]\s{0,3}))"
+    r"[\"'`“「]?)" + _TOLD
+)
+_OTHER_LANGUAGES = re.compile(
+    r"(?P<head>(?i:密码|口令|密钥|令牌|パスワード|비밀번호|пароль|contrase[nñ]a|senha|mot de passe"
+    r"|passwort|kennwort)(?:\\{0,7}[\"'”」])?"
+    r"\s?(?:[是为は는은：:=＝]|设为|(?:es|est|ist|lautet) )\s{0,3}"
+    r"(?:\\{0,7}[\"'`“「])?)" + _TOLD
+)
+_WORDS = " is, was, set to, changed to, key, token,：,＝".split(",")
+_OTHER_WORDS = (
+    "密,口令,令牌,パスワード,비밀번호,парол,contrase,senha,mot de passe,passwort,kennwort".split(
+        ","
+    )
+)
+PROSE = ((_WORDS, _ENGLISH), (_OTHER_WORDS, _OTHER_LANGUAGES))
+"""Secrets announced in a sentence. One of the words, in lower case, is in every sentence that the
+pattern beside them finds; most inputs of tools hold none."""
 
 _STRONG = re.compile(
     r"(?:password|passwd|passphrase|passcode|apikey)[0-9]{0,3}\Z"
@@ -116,15 +177,23 @@ _TELLING = (
 
 def may_name(text: str) -> bool:
     """Whether a telling name can be in the text; most texts are ruled out at little cost."""
-    return _holds_any(text.lower(), _TELLING)
+    return holds_any(text.lower(), _TELLING)
 
 
-def may_announce(text: str) -> bool:
-    """Whether a sentence that announces a secret can be in the text."""
-    return _holds_any(text.lower(), _ANNOUNCING)
+def may_have_format(text: str) -> bool:
+    """Whether a secret of a known format can be in the text; prose and tables are ruled out."""
+    if len(text) < _RUN:
+        return holds_any(text, _SHORTER)
+    run = int(text.encode("ascii", "replace").translate(_IN_RUN), 2)  # a bit for each character
+    length = 1
+    while length < _RUN:
+        run &= run << length
+        length *= 2
+    return run > 0 or holds_any(text, _SHORTER)
 
 
-def _holds_any(text: str, words: tuple[str, ...]) -> bool:
+def holds_any(text: str, words: Sequence[str]) -> bool:
+    """Whether one of the words is in the text."""
     for word in words:  # a loop: a generator would cost more than most of the searches
         if word in text:
             return True

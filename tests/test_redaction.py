@@ -1,5 +1,6 @@
 """Secrets disappear from what is sent; ordinary code, prose and data stay as they are."""
 
+import json
 import time
 
 import pytest
@@ -7,9 +8,88 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentscope_compaction.redaction import REDACTED, redact_and_count, redact_secrets
+from agentscope_compaction.secret_formats import FORMATS, may_have_format
 
 PEM = "-----BEGIN RSA PRIVATE KEY-----\n" + "MIIEfakefakefakefake\n" * 4
 PEM_END = "-----END RSA PRIVATE KEY-----"
+
+KEY_LINES = PEM.splitlines()
+# as tools show a key, cut off before its end
+DECORATED_KEYS = [
+    "".join(f"{n:6}\t{line}\n" for n, line in enumerate(KEY_LINES, 1)),
+    "".join(f"{n:5}→{line}\n" for n, line in enumerate(KEY_LINES, 1)),
+    "".join(f"id_rsa:{n}:{line}\n" for n, line in enumerate(KEY_LINES, 1)).replace("id_rsa:", ""),
+    "".join(f"-{line}\n" for line in KEY_LINES),
+    "".join(f"+{line}\n" for line in KEY_LINES),
+    "".join(f"  > {line}\n" for line in KEY_LINES),
+    "".join(f'    "{line}\\n" +\n' for line in KEY_LINES),
+    PEM.replace("KEY-----\n", "KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,00FF\n\n"),
+    PEM.replace("RSA PRIVATE KEY", "PGP PRIVATE KEY BLOCK").replace(
+        "Y-----\n", "Y-----\nVersion: 1\n\n"
+    ),
+    PEM.replace("-----BEGIN RSA PRIVATE KEY-----", "---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----"),
+    PEM.replace("-----BEGIN RSA PRIVATE KEY-----", "Private-Lines: 4"),
+    PEM + "MIIEfake=\n",
+]
+
+TAIL, HEX, UUID = "Fake1fake" * 6, "fa1e" * 10, "fa1efa1e-fa1e-fa1e-fa1e-fa1efa1efa1e"
+PREFIXES = [
+    *("ATATT3", "glsa_", "pscale_tkn_", "dp.pt.", "sntrys_", "NRAK-", "PMAK-", "xkeysib-"),
+    *(
+        "dckr_pat_",
+        "rubygems_",
+        "bkua_",
+        "CCIPAT_",
+        "squ_",
+        "pcsk_",
+        "jina_",
+        "bb_live_",
+        "sq0csp-",
+    ),
+    *(
+        "lin_oauth_",
+        "sb_secret_",
+        "tgp_v1_",
+        "fm2_",
+        "shippo_live_",
+        "CFPAT-",
+        "HRKU-",
+        "wandb_v1_",
+    ),
+    *(
+        "apify_api_",
+        "tskey-auth-",
+        "access_token$production$",
+        "ops_eyJ",
+        "sk.eyJ",
+        "IQoJb3JpZ2luX2Vj",
+    ),
+    *(
+        "1//0",
+        "ntn_",
+        "secret_",
+        "nfp_",
+        "vcp_",
+        "napi_",
+        "e2b_",
+        "fw_",
+        "sk_",
+        "sk_org_live_",
+        "hvb.",
+    ),
+]
+ISSUED = [
+    *(prefix + TAIL for prefix in PREFIXES),
+    *("key-" + HEX[:32], "fc-" + HEX[:32], "pul-" + HEX, "SK" + HEX[:32], "dose" + HEX[:32]),
+    *(f"pat-na1-{UUID}", f"sdk-{UUID}", f"pat{TAIL[:14]}.{HEX}{HEX[:24]}"),
+    *("LTAI" + TAIL[:20], "AKID" + TAIL[:32], f"{TAIL[:14]}.atlasv1.{TAIL}{TAIL}"),
+    *(
+        f"fa18Q~{TAIL[:31]}",
+        f"{TAIL}{TAIL[:22]}AZDO{TAIL[:4]}",
+        f"M{TAIL[:23]}.{TAIL[:6]}.{TAIL[:27]}",
+    ),
+    *("https://discord.example/api/webhooks/12345678901234567/" + TAIL, "sgp_" + HEX),
+]
 
 # text with one secret, and what must not be left of it
 SECRETS = [
@@ -46,6 +126,9 @@ SECRETS = [
     ("https://host/path?token=abc&x=1", "abc"),
     ("https://host/blob?sv=1&sig=abc%2Fdef", "abc%2Fdef"),
     ("https://host/?X-Amz-Signature=0123abcd", "0123abcd"),
+    ("'password' => 'abc1',", "abc1"),
+    (':api_key=>"abc1"', "abc1"),
+    ('"clientSecret" => abc1', "abc1"),
     # lists after a name
     ('{"password": ["fake1a", "hunter2"]}', "hunter2"),
     ('{"password": ["fake1a", "fake1b", "hunter2"]}', "hunter2"),
@@ -60,6 +143,19 @@ SECRETS = [
     ("passphrase set to 'correct-h0rse'", "h0rse"),
     ("数据库密码是 hunter2。", "hunter2"),
     ("密码：hunter2", "hunter2"),
+    ("密码＝hunter2", "hunter2"),
+    ('{"密码": "hunter2"}', "hunter2"),
+    (r"{\"数据库密码\":\"hunter2\"}", "hunter2"),
+    ("パスワードは hunter2 です", "hunter2"),
+    ("비밀번호: hunter2", "hunter2"),
+    ("Пароль: hunter2", "hunter2"),
+    ("la contraseña es hunter2", "hunter2"),
+    ("Mot de passe : hunter2", "hunter2"),
+    ("Das Passwort lautet hunter2", "hunter2"),
+    # that begin like the name of an algorithm or version
+    ("the password is S3cr3tly", "S3cr3tly"),
+    ("my API key is v4lue9x8", "v4lue9x8"),
+    ("the token is K1tty-Cat", "K1tty-Cat"),
     ("password：hunter2", "hunter2"),
     # URLs
     ("https://user:pa-ss@host/path", "pa-ss"),
@@ -71,6 +167,8 @@ SECRETS = [
     ((PEM + PEM_END).replace("\n", "\\n"), "MIIEfake"),
     (PEM, "MIIEfake"),
     (PEM + "and prose\n" + PEM + PEM_END, "MIIEfake"),
+    *((text, "MIIEfake") for text in DECORATED_KEYS),
+    *((text.replace("\n", "\\n").replace("\t", "\\t"), "MIIEfake") for text in DECORATED_KEYS),
     # formats, anywhere
     ("key AKIAFAKEFAKEFAKEFAKE used", "AKIAFAKE"),
     ("ghp_" + "fake" * 9, "fakefake"),
@@ -90,6 +188,8 @@ SECRETS = [
     ("1234567890:AA" + "fake-" * 7, "fake-fake"),
     ("https://hooks.slack.com/services/T000/B000/fakefakefakefake", "fakefake"),
     ("sent Bearer abc123def to host", "abc123def"),
+    *((text, text[-20:]) for text in ISSUED),
+    *((json.dumps({"cmd": f'run "{text}" now'}), text[-20:]) for text in ISSUED),
 ]
 
 HARMLESS = [
@@ -132,22 +232,33 @@ HARMLESS = [
     "a password reset email was sent",
     "-----BEGIN CERTIFICATE-----\nMIIC\n-----END CERTIFICATE-----",
     "a file starts with -----BEGIN PRIVATE KEY----- and so on",
+    "  12\t-----BEGIN PRIVATE KEY-----\n  13\tprint(key)\n",
+    "Private-Lines: 8 is what PuTTY writes",
     "https://example.com/a?b=c&page=2#d",
     "https://blog.example/@someone/post",
     "http://localhost:8080/@user",
     "ssh://git@github.com/x/y.git and git@github.com:x/y.git",
     "docker run -u 1000:1000 image",
     "sk-fading-circle-container",
+    "secret_santa_list_of_the_year_2024, fw_update_version_2_of_the_firmware_image",
+    "e2b_sandbox_template_identifier_v2 napi_create_reference_for_value_v10",
+    "key-value-store-with-many-words-1 fc-layer-2-of-the-network-in-the-model",
+    "cache-key-3f786850e387550fdab836ed7e6dc881de23001b.json",
+    "re_compiled_pattern_for_urls_v2, dp.pt.start, aio_connection_pool_with_retries_v2",
     "task-list-with-many-items-1234567890",
     "std::password::hash",
     "author: Jane, auth: false",
     '"session_id": "abc123def456"',
     "<password></password>",
     "{{ password }}",
+    "users.map(token => token.id)",
+    "password => hash(password)",
     "the password is required, the token was expired and the secret is out",
     "the token is 8192 characters and the key is sha256-hashed",
     "if password is not None and token is None:",
     "the api key is read from config2() and the secret is base64",
+    "the token is v1.2, the key is s3-bucket, the secret is k8s-native, the password is v2",
+    "das Passwort ist zu kurz, la contraseña es obligatoria, пароль: не менее 8 символов",
     "密码是必填的，密码：至少8位",
     "password: { type: String }",
     "credential=record.credential,",
@@ -168,11 +279,15 @@ ADVERSARIAL = {
     "backslashes": "password=" + "\\" * 10**6,
     "unclosed quotes": "password='password=\"" * 50_000,
     "open key blocks": "-----BEGIN PRIVATE KEY-----" * 37_000,
+    "key gaps": ("-----BEGIN PRIVATE KEY-----" + " 1:" * 300) * 1_000,
+    "key lines": "-----BEGIN PRIVATE KEY-----\n" + "1\tMIIEfakefakefakefake\n" * 40_000,
     "empty key blocks": "-----BEGIN PRIVATE KEY----------END PRIVATE KEY-----" * 20_000,
     "schemes": "://" * 330_000,
     "long userinfo": ("http://" + "a" * 600) * 1_600,
     "at signs": "http://" + "@" * 10**6,
     "spaces": "password" + " " * 10**6,
+    "webhooks": "/api/webhooks/12345678901234567/" * 30_000,
+    "Q~": "aaa1Q~" * 170_000,
     "half tokens": "eyJaaaaaaaa." * 80_000,
     "prefixes": "sk-" * 300_000,
     "tags": "<password>" * 100_000,
@@ -211,6 +326,12 @@ def test_redacting_twice_changes_nothing_more(fragments: list[str]) -> None:
     """Any mixture of secrets, code and punctuation reaches its final form in one pass."""
     once = redact_secrets("".join(fragments))
     assert redact_secrets(once) == once
+
+
+@given(st.from_regex(FORMATS))
+def test_no_format_is_ruled_out_at_a_glance(text: str) -> None:
+    """What a search for the formats finds is searched for, whichever format it is."""
+    assert may_have_format(text)
 
 
 @given(st.text())

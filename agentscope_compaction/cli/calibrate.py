@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agentscope_compaction.cli.asking import choose_model
-from agentscope_compaction.cli.destination import check_destination
+from agentscope_compaction.cli.destination import check_destination, refuse_shared
 from agentscope_compaction.cli.failures import CommandError
 from agentscope_compaction.cli.source import read_document
 from agentscope_compaction.cli.streams import console_for, inert
@@ -83,10 +83,13 @@ def calibrate(
     from agentscope_compaction.calibration.run import tasks_for
 
     shares = _shares(cuts)
+    names = _files(histories)
     if out is not None:
-        check_destination(out, "", force=True, option="--out")
+        for name in names:
+            target = check_destination(out, name, force=True, option="--out")
+            refuse_shared(target, resume, option="--out", others="--resume")
     tasks: list[Task] = []
-    for name in _files(histories):
+    for name in names:
         tasks += tasks_for(name, _messages(name), shares, tool)
     if not tasks:
         raise CommandError("no history can be cut: each needs several tool calls")

@@ -10,7 +10,7 @@ from typing import Any
 
 import typer
 
-__all__ = ["check_destination", "write_bytes", "write_json"]
+__all__ = ["check_destination", "refuse_shared", "write_bytes", "write_json"]
 
 
 def check_destination(
@@ -37,6 +37,22 @@ def check_destination(
         way = "name another file" if force is None else "--force replaces it"
         _refuse(f"{out} exists; {way}", option)
     return target
+
+
+def refuse_shared(target: Path, other: Path | None, *, option: str, others: str) -> None:
+    """Refuse a file that another option of the same command writes too.
+
+    Args:
+        target: A checked destination.
+        other: What the other option names; None = nothing.
+        option: The option that named ``target``.
+        others: The other option.
+
+    Raises:
+        typer.BadParameter: Both are one file, so that one would replace the other.
+    """
+    if other is not None and Path(os.path.realpath(other)) == target:
+        _refuse(f"{others} writes to the same file", option)
 
 
 def _refuse(message: str, option: str) -> None:

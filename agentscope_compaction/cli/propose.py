@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agentscope_compaction.cli.asking import ask_for_proposal, choose_model
-from agentscope_compaction.cli.destination import check_destination, write_bytes, write_json
+from agentscope_compaction.cli.destination import (
+    check_destination,
+    refuse_shared,
+    write_bytes,
+    write_json,
+)
 from agentscope_compaction.cli.source import build_request, parse_options, read_document
 from agentscope_compaction.cli.streams import console_for, inert
 from agentscope_compaction.core.types import CompactionRequest
@@ -80,6 +85,7 @@ def propose(
     report = None
     if html is not None:
         report = check_destination(html, file, force=force, option="--html")
+        refuse_shared(report, apply, option="--html", others="--apply")
     request = build_request(
         read_document(file), goal=goal, tools=tool or [], options=options, for_agents=for_agents
     )

@@ -102,9 +102,11 @@ def build_request(
 
     Raises:
         CommandError: The document is neither.
-        typer.BadParameter: Nothing says what the goal is.
+        typer.BadParameter: Nothing says what the goal is, or the command line says nothing.
     """
     request = _as_request(document)
+    if goal is not None and not goal.strip():
+        raise typer.BadParameter("must not be blank", param_hint="'--goal'")
     if goal is not None:
         request["goal"] = goal
     if "goal" not in request:

@@ -48,7 +48,13 @@ def command_line(*words: str) -> str:
 
 
 def tame_streams() -> None:
-    """Let no character that the stream's encoding lacks end the run."""
+    """Let no character that a stream's encoding lacks end the run, and no stream that is closed.
+
+    Python has None for a stream that the process was started without (``>&-``, a service).
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:

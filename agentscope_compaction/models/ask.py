@@ -33,6 +33,8 @@ __all__ = ["Replies", "ask", "is_local", "named_together"]
 _log = logging.getLogger("agentscope_compaction")
 _GRACE_SECONDS = 0.2
 """How long cancelled requests may take to end before they are left behind."""
+_MAX_COUNT = 2**53
+"""Larger counts are none, and no JSON number that every reader takes."""
 
 _AND = " + "
 """Joins the names of models that answered parts of one proposal (``models/response``)."""
@@ -77,7 +79,15 @@ def named_together(models: Iterable[object]) -> str | None:
 
 def is_local(model: object) -> bool:
     """Whether the model declares that it runs in this process; only ``True`` itself counts."""
-    return getattr(model, "local", None) is True
+    return _declares(model, "local")
+
+
+def _declares(model: object, name: str) -> bool:
+    """Whether the model declares something of itself; a look at it that fails shows nothing."""
+    try:
+        return getattr(model, name, None) is True
+    except Exception:  # foreign code
+        return False
 
 
 async def ask(
@@ -106,7 +116,7 @@ async def ask(
     """
     slots = asyncio.Semaphore(options.max_concurrency)
     binary, copies = await _question_type(), Copies(state)
-    shared = is_local(model) or getattr(model, "reads_only", None) is True
+    shared = is_local(model) or _declares(model, "reads_only")
 
     async def one(ids: Sequence[str]) -> _Reply:
         async with slots:
@@ -154,7 +164,7 @@ async def _call(
     model: Model, state: Observation, questions: Mapping[str, Any], deadline: float
 ) -> object:
     try:
-        if getattr(model, "accepts_deadline", False) is True:
+        if _declares(model, "accepts_deadline"):
             pending = model(state, questions, deadline=deadline)
         else:
             pending = model(state, questions)
@@ -286,6 +296,17 @@ def _probability(content: Mapping[str, object], name: str) -> float:
 
 def _add_usage(usage: object, replies: Replies) -> None:
     for name in ("input_tokens", "output_tokens"):
-        value = getattr(usage, name, None)
-        if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        value = _count(usage, name)
+        if value is not None:
             setattr(replies, name, (getattr(replies, name) or 0) + value)
+
+
+def _count(usage: object, name: str) -> int | None:
+    """A token count; anything odd is unknown, never an error."""
+    try:
+        value = getattr(usage, name, None)
+    except Exception:  # foreign code
+        return None
+    if isinstance(value, bool) or not isinstance(value, int):
+        return None
+    return value if 0 <= value < _MAX_COUNT else None

@@ -56,6 +56,7 @@ def build_app(
         lifespan=_lifespan(model, close_model),
         docs_url=None,
         redoc_url=None,
+        redirect_slashes=False,
     )
     app.add_api_route(
         "/compact_context",

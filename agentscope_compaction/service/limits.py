@@ -46,7 +46,8 @@ class ServiceLimits:
         _positive_whole("max_body_bytes", self.max_body_bytes)
         _positive_whole("max_concurrent", self.max_concurrent)
         seconds = self.timeout_seconds
-        if isinstance(seconds, bool) or not math.isfinite(seconds) or seconds <= 0:
+        number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+        if not number or not 0 < seconds < math.inf:
             raise ConfigurationError("timeout_seconds must be positive and finite")
 
 
@@ -84,7 +85,8 @@ def check_token(token: str | None) -> bytes | None:
     """
     if token is None:
         return None
-    if not token or not token.isascii() or not token.isprintable() or " " in token:
+    printable = isinstance(token, str) and token.isascii() and token.isprintable()
+    if not printable or not token or " " in token:
         raise ConfigurationError("the service token must be printable ASCII without blanks")
     return _digest(token.encode())
 

@@ -64,6 +64,26 @@ def test_what_is_wrong_is_one_line(
     assert shown.out == ""
 
 
+@pytest.mark.parametrize("given", ["file", "folder", "link"])
+def test_a_profile_never_replaces_what_is_read(
+    given: str, histories: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No history is overwritten, however it was named, and no file of paid answers."""
+    before = Path(histories[1]).read_bytes()
+    out = Path(histories[1])
+    if given == "link":
+        out = tmp_path / "profile"
+        out.symlink_to(histories[1])
+    names = [str(tmp_path)] if given == "folder" else histories
+    assert main(["calibrate", *names, "--model", "embedded", "--out", str(out)]) == 2
+    assert "is the input" in capsys.readouterr().err
+    assert Path(histories[1]).read_bytes() == before
+    same = ["--out", "answers", "--resume", "answers"]
+    assert main(["calibrate", *histories, "--model", "embedded", *same]) == 2
+    assert "--resume writes" in capsys.readouterr().err
+    assert not (tmp_path / "answers").exists()
+
+
 def test_a_remote_model_is_not_asked_unasked(
     histories: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -139,9 +139,10 @@ def test_a_silent_model_has_a_way_out(error: Exception, way: str) -> None:
 
 
 def test_a_missing_goal_is_a_usage_error(history: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A list of messages says nothing of a goal."""
-    assert main(["propose", str(history)]) == 2
-    assert "--goal" in capsys.readouterr().err
+    """A list of messages says nothing of a goal, and neither do blanks."""
+    for goal in ((), ("--goal", ""), ("--goal", " \u3000")):
+        assert main(["propose", str(history), *goal]) == 2
+        assert "--goal" in capsys.readouterr().err
 
 
 def test_a_remote_model_without_a_key(history: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -211,6 +212,29 @@ def test_a_closed_pipe_is_no_error_message(
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize(("file", "code"), [("history.json", 0), ("-", 1), ("missing.json", 1)])
+def test_closed_streams_are_no_error_of_their_own(
+    closed: str, file: str, code: int, history: Path, environment: dict[str, str]
+) -> None:
+    """A process started without a stream ends as with one; what belongs there goes nowhere."""
+    command = f'"{sys.executable}" -m agentscope_compaction propose {file} --goal "go on" {closed}'
+    done = subprocess.run(
+        ["/bin/sh", "-c", command],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=60,
+        check=False,
+        cwd=history.parent,
+        env=environment,
+    )
+    assert done.returncode == code
+    errors = done.stderr.decode()
+    assert errors.count("\n") == (1 if code and "2>" not in closed else 0)
+    assert "unexpected" not in errors
+    assert bool(done.stdout) == (code == 0 and closed in ("<&-", "2>&-"))
+
+
 def test_a_full_disk_is_one_line(history: Path, environment: dict[str, str]) -> None:
     """Output that cannot be written is one line and code 1, also when it fails at the end."""
     command = [sys.executable, "-m", "agentscope_compaction", "propose", str(history), *GOAL]

@@ -121,6 +121,21 @@ def test_apply_refuses_what_cannot_be_written(history: Path, out: str) -> None:
     assert main(["propose", str(history), *GOAL, "--apply", out]) == 2
 
 
+@pytest.mark.parametrize("link", [False, True])
+def test_history_and_report_are_two_files(
+    link: bool, history: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One file cannot hold both: the report would replace the new history."""
+    out = tmp_path / "out"
+    if link:
+        (tmp_path / "report").symlink_to(out)
+    report = tmp_path / ("report" if link else "out")
+    files = ("--apply", str(out), "--html", str(report), "--force")
+    assert main(["propose", str(history), *GOAL, *files]) == 2
+    assert "same file" in capsys.readouterr().err
+    assert not out.exists()
+
+
 def test_says_which_tools_there_are(history: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Without ``--tool`` nothing is compacted, and the tools of the history are named."""
     options = ("--option", "preserve_recent_messages=0")

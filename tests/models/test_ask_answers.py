@@ -183,3 +183,75 @@ async def test_models_that_are_not_asynchronous() -> None:
     for model in (lambda state, questions: reply(questions), 3):
         with pytest.raises(DecisionModelError):
             await propose(model)
+
+
+ODD_USAGE: dict[str, Any] = {
+    "broken": Broken(),
+    "text": SimpleNamespace(input_tokens="1", output_tokens=None),
+    "not whole": SimpleNamespace(input_tokens=1.5, output_tokens=math.nan),
+    "flag": SimpleNamespace(input_tokens=True, output_tokens=False),
+    "negative": SimpleNamespace(input_tokens=-1, output_tokens=-1),
+    "no number of JSON": SimpleNamespace(input_tokens=10**5_000, output_tokens=10**5_000),
+}
+
+
+@pytest.mark.parametrize("usage", ODD_USAGE.values(), ids=ODD_USAGE)
+async def test_odd_usage_is_unknown(usage: Any) -> None:
+    """What a model says of its own costs never fails a proposal, nor its JSON."""
+
+    async def model(state: dict[str, Any], questions: Questions) -> Any:
+        answers = reply(questions)
+        return SimpleNamespace(content=answers.content, model=answers.model, usage=usage)
+
+    proposal = await propose(model)
+    assert proposal.stats["usage"] == {"input_tokens": None, "output_tokens": None}
+    assert proposal.changed and proposal.model_dump_json()
+
+
+class Declaring:
+    """A model of which one declaration cannot be looked at."""
+
+    def __init__(self, name: str) -> None:
+        self.broken = name
+        self.seen: list[dict[str, Any]] = []
+
+    def __getattribute__(self, name: str) -> Any:
+        if name == object.__getattribute__(self, "broken"):
+            raise RuntimeError("SECRET-5")
+        return object.__getattribute__(self, name)
+
+    async def __call__(self, state: dict[str, Any], questions: Questions) -> ClassifierResponse:
+        """Answer everything alike."""
+        self.seen.append(state)
+        return reply(questions)
+
+
+@pytest.mark.parametrize("name", ["local", "reads_only", "accepts_deadline"])
+async def test_a_declaration_that_fails_is_none(name: str) -> None:
+    """In doubt the model is remote: it gets its own copy, and no outputs."""
+    model = Declaring(name)
+    assert (await propose(model)).changed
+    assert not any("output" in call for state in model.seen for call in state["calls"].values())
+
+
+@pytest.mark.parametrize("name", ["thresholds", "thresholds_for"])
+async def test_a_profile_that_fails_is_a_configuration_error(name: str) -> None:
+    """It is read only where the options leave the thresholds to it, before anything is asked."""
+    model = Declaring(name)
+    assert (await propose(model)).changed
+    asked = len(model.seen)
+    with pytest.raises(ConfigurationError) as failed:
+        await propose(model, keep_threshold=None)
+    assert "SECRET-5" not in str(failed.value) and len(model.seen) == asked
+
+
+async def test_a_profile_by_version_that_fails() -> None:
+    """A model's own function of the answering version is foreign code too."""
+
+    class Versioned(Declaring):
+        def thresholds_for(self, answered: str) -> Any:
+            """Fail."""
+            raise RuntimeError("SECRET-5")
+
+    with pytest.raises(ConfigurationError, match="RuntimeError"):
+        await propose(Versioned(""), keep_threshold=None)

@@ -152,7 +152,9 @@ def test_right_token(start: Start, snapshot: dict[str, Any], header: str) -> Non
 def test_unknown_path_and_method(start: Start) -> None:
     """Other paths and methods are answered in the same form."""
     client = start()
-    assert error_of(client.get("/elsewhere")) == (404, "NotFound")
+    for path in ("/elsewhere", "/health/", "/%00"):
+        assert error_of(client.get(path)) == (404, "NotFound")
+    assert error_of(client.post("/compact_context/", json={})) == (404, "NotFound")
     response = client.get("/compact_context")
     assert error_of(response) == (405, "MethodNotAllowed")
     assert response.headers["allow"] == "POST"
@@ -165,7 +167,12 @@ def test_unknown_path_and_method(start: Start) -> None:
         {"max_concurrent": True},
         {"timeout_seconds": float("nan")},
         {"timeout_seconds": 0},
+        {"timeout_seconds": "60"},
+        {"timeout_seconds": None},
+        {"max_body_bytes": "16M"},
         {"token": ""},
+        {"token": b"bytes"},
+        {"token": 3},
         {"token": "two words"},
         {"token": "schlüssel"},
     ],
