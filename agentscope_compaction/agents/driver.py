@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakKeyDictionary
 
 from agentscope_compaction.agents.announce import event_of
+from agentscope_compaction.agents.bounded import bounded, stops_asked
 from agentscope_compaction.agents.gauge import Gauge, tools_tokens
 from agentscope_compaction.agents.notes import Notes
 from agentscope_compaction.agents.settings import Settings
@@ -77,21 +78,21 @@ class Driver:
         if agent in busy:
             return
         busy.add(agent)
-        try:
-            async with asyncio.timeout(_DEADLINES * self._deadline):
-                if reply_over:
-                    await self._apply_decided(agent)
-                if look:
-                    await self._step(agent, inputs, reply_over=reply_over)
-        except asyncio.CancelledError as exc:
-            task = asyncio.current_task()
-            if task is not None and task.cancelling():
-                raise  # the reply itself is being interrupted
-            _skipped(exc)  # only something awaited in here was cancelled
-        except Exception as exc:  # fail open: an exception here would kill the reply
-            _skipped(exc)
-        finally:
-            busy.discard(agent)
+        failure = await bounded(
+            self._work(agent, inputs, reply_over=reply_over, look=look),
+            _DEADLINES * self._deadline,
+            lambda: busy.discard(agent),
+        )
+        if failure is not None:  # fail open: an exception here would kill the reply
+            _log.warning(
+                "compaction skipped, the agent goes on with its history: %s", _named(failure)
+            )
+
+    async def _work(self, agent: Agent, inputs: object, *, reply_over: bool, look: bool) -> None:
+        if reply_over:
+            await self._apply_decided(agent)
+        if look:
+            await self._step(agent, inputs, reply_over=reply_over)
 
     @property
     def _deadline(self) -> float:
@@ -110,7 +111,7 @@ class Driver:
         proposal = await self.compactor.propose(
             agent, goal=goal, target_tokens=self.settings.target(size, tools), reply_over=reply_over
         )
-        if not proposal.changed:
+        if not proposal.changed or stops_asked():
             return
         self._events.setdefault(agent, []).append(event_of(proposal))
         Notes(agent.state).set_pending(proposal.proposal_id, proposal.archive_ref or "")
@@ -148,6 +149,8 @@ class Driver:
         *,
         reply_over: bool,
     ) -> None:
+        if stops_asked():
+            raise asyncio.CancelledError  # left behind: the reply went on without us
         if verdict is not True and verdict is not False and not _is_ids(verdict):
             _log.warning("a reviewer returned %s, nothing was applied", type(verdict).__name__)
             return
@@ -193,10 +196,6 @@ def _resumes(agent: Agent, inputs: object) -> bool:
     if inputs is not None and not all(isinstance(item, Msg) for item in given):
         return True
     return bool(agent.state.has_awaiting_tool_calls(agent.name))
-
-
-def _skipped(exc: BaseException) -> None:
-    _log.warning("compaction skipped, the agent goes on with its history: %s", _named(exc))
 
 
 def _named(exc: BaseException) -> str:

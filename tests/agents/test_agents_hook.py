@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import functools
+import inspect
 import itertools
 import logging
 from typing import Any
@@ -306,6 +309,88 @@ async def test_every_fault_fails_open(
     ours = [r.getMessage() for r in caplog.records if r.name == "agentscope_compaction"]
     assert ours and not any("SECRET-7" in line for line in ours)
     assert agent not in compactor.judging
+
+
+class _Deaf:
+    """Waits in one of its methods, and in spite of every cancellation, until it may go on."""
+
+    def __init__(self, inner: Any, method: str) -> None:
+        self._inner, self._method = inner, method
+        self.go_on = asyncio.Event()
+
+    async def __call__(self, *args: Any) -> Any:
+        return await self._late("__call__", *args)
+
+    def __getattr__(self, name: str) -> Any:
+        if name != self._method:
+            return getattr(self._inner, name)
+        return functools.partial(self._late, name)
+
+    async def _late(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        while name == self._method and not self.go_on.is_set():
+            with contextlib.suppress(asyncio.CancelledError):
+                await self.go_on.wait()
+        inner = self._inner if name == "__call__" else getattr(self._inner, name)
+        result = inner(*args, **kwargs)
+        return await result if inspect.isawaitable(result) else result
+
+
+@pytest.mark.parametrize("deaf", ["save", "record", "load", "model", "reviewer", "history"])
+async def test_whatever_will_not_end_is_left_behind(lab: Any, deaf: str) -> None:
+    """The agent answers although a cancellation is ignored; what comes late changes nothing."""
+    compactor = lab.compactor(total_timeout_seconds=0.05)
+    review: Any = None if deaf == "history" else accept_all  # read where a person decides late
+    if deaf == "model":
+        stuck = compactor.decision_model = _Deaf(lab.judge, "__call__")
+    elif deaf == "reviewer":
+        review = stuck = _Deaf(accept_all, "__call__")
+    else:
+        stuck = compactor._archive = _Deaf(lab.archive, deaf)
+    turns = [*lab.script(4), [say("done c")]]
+    agent = _build(lab, "hook", compactor, turns, trigger_tokens=2_000, review=review)
+    if deaf == "history":
+        await agent.reply(lab.user("look"))
+        assert decide_pending(agent.state, True)
+    async with asyncio.timeout(10):
+        answer = await agent.reply(lab.user("look"))
+    judging, before = agent in compactor.judging, lab.dump(agent)
+    stuck.go_on.set()
+    assert answer.get_text_content() == "done c"
+    assert judging or deaf == "model"  # at most one: it has not ended; requests have their own end
+    async with asyncio.timeout(10):
+        while agent in compactor.judging:
+            await asyncio.sleep(0)
+    assert lab.dump(agent) == before and lab.cut(agent) == []
+
+
+async def test_an_earlier_interruption_is_not_this_one(lab: Any) -> None:
+    """A task that was interrupted once still replies when a reviewer's question is cancelled."""
+    started = asyncio.Event()
+
+    async def wait() -> Any:
+        """Wait."""
+        started.set()
+        await asyncio.Event().wait()
+
+    agent = _build(
+        lab,
+        "hook",
+        lab.compactor(),
+        [[use("wait", "w")], *lab.script(4)],
+        trigger_tokens=2_000,
+        review=_awaits_what_is_cancelled,
+        tools=[FunctionTool(wait, is_read_only=True)],
+    )
+
+    async def session() -> list[Any]:
+        return [await agent.reply(lab.user(text)) for text in ("wait", "look")]
+
+    task = asyncio.create_task(session())
+    await started.wait()
+    task.cancel()
+    first, second = await task
+    assert first.finished_reason == "interrupted"
+    assert second.get_text_content() == "done c"
 
 
 async def test_a_state_edited_during_judging_is_stale(lab: Any) -> None:
