@@ -12,10 +12,10 @@ import inspect
 import logging
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, cast
-from weakref import WeakKeyDictionary
 
 from agentscope_compaction.agents.announce import event_of
 from agentscope_compaction.agents.bounded import bounded, stops_asked
+from agentscope_compaction.agents.by_agent import ByAgent
 from agentscope_compaction.agents.gauge import Gauge, tools_tokens
 from agentscope_compaction.agents.notes import Notes
 from agentscope_compaction.agents.settings import Settings
@@ -55,7 +55,7 @@ class Driver:
         self.compactor = compactor
         self.settings = settings
         self._gauge = Gauge()
-        self._events: WeakKeyDictionary[Agent, list[dict[str, Any]]] = WeakKeyDictionary()
+        self._events: ByAgent[list[dict[str, Any]]] = ByAgent()
 
     async def before_reply(self, agent: Agent, inputs: object) -> None:
         """Apply a decision that was made meanwhile, then look; never raises."""
@@ -69,7 +69,7 @@ class Driver:
 
     def events(self, agent: Agent) -> list[dict[str, Any]]:
         """Return, and forget, what is to be announced about an agent's proposals."""
-        return self._events.pop(agent, [])
+        return self._events.pop(agent) or []
 
     async def _guarded(
         self, agent: Agent, inputs: object, *, reply_over: bool, look: bool = True
@@ -77,11 +77,11 @@ class Driver:
         busy = self.compactor.judging
         if agent in busy:
             return
-        busy.add(agent)
+        busy.set(agent, None)
         failure = await bounded(
             self._work(agent, inputs, reply_over=reply_over, look=look),
             _DEADLINES * self._deadline,
-            lambda: busy.discard(agent),
+            lambda: busy.pop(agent),
         )
         if failure is not None:  # fail open: an exception here would kill the reply
             _log.warning(
@@ -113,7 +113,7 @@ class Driver:
         )
         if not proposal.changed or stops_asked():
             return
-        self._events.setdefault(agent, []).append(event_of(proposal))
+        self._events.set(agent, [*(self._events.get(agent) or ()), event_of(proposal)])
         Notes(agent.state).set_pending(proposal.proposal_id, proposal.archive_ref or "")
         agent.pending_proposal = proposal  # type: ignore[attr-defined]
         await self._decide(agent, proposal, reply_over=reply_over)

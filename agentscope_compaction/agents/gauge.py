@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter, ne
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
+
+from agentscope_compaction.agents.by_agent import ByAgent
 
 if TYPE_CHECKING:
     from agentscope.agent import Agent
@@ -54,7 +55,7 @@ class Gauge:
     """Counts the contexts of any number of agents."""
 
     def __init__(self) -> None:
-        self._counted: WeakKeyDictionary[Agent, _Counted] = WeakKeyDictionary()
+        self._counted: ByAgent[_Counted] = ByAgent()
 
     async def tokens(self, agent: Agent) -> int:
         """Return the estimated tokens of the agent's context and summary.
@@ -68,7 +69,7 @@ class Gauge:
         summary = size_of(agent.state.summary)
         if type(model).count_tokens is not ChatModelBase.count_tokens:
             return await model.count_tokens(list(context), None) + math.ceil(summary / 4)
-        counted = self._counted.setdefault(agent, _Counted())
+        counted = self._counted.get(agent) or self._counted.set(agent, _Counted())
         size = counted.update(list(map(_contents, context)))
         return math.ceil((size + summary) / 4)
 

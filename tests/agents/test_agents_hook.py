@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import gc
 import inspect
 import itertools
 import logging
+import weakref
 from typing import Any
 
 import pytest
@@ -39,17 +41,20 @@ FORMS = ["hook", "class", "instance", "mixin", "both"]
 
 def _build(lab: Any, form: str, compactor: Any, turns: Any, **kwargs: Any) -> Any:
     """Return an agent that compacts, in one of the ways to say so."""
+    base: Any = kwargs.pop("base", Agent)
     model = {key: kwargs.pop(key) for key in ("context_size", "stream") if key in kwargs}
-    more: dict[str, Any] = {k: kwargs.pop(k) for k in ("state", "tools") if k in kwargs}
+    more: dict[str, Any] = {"cls": base} | {
+        k: kwargs.pop(k) for k in ("state", "tools") if k in kwargs
+    }
     if form in ("hook", "both"):
         more["middlewares"] = [CompactionMiddleware(compactor, **kwargs)]
     decorate = with_compaction(compactor, **kwargs)
     if form in ("class", "both"):
-        more["cls"] = decorate(Agent)
+        more["cls"] = decorate(base)
     if form == "mixin":
 
         @decorate
-        class Typed(CompactionMixin):
+        class Typed(CompactionMixin, base):  # type: ignore[misc]
             pass
 
         more["cls"] = Typed
@@ -440,6 +445,25 @@ async def test_an_interrupt_during_judging_ends_the_judging(lab: Any) -> None:
     agent.state.middle_context.clear()
     await agent.reply(lab.user("go on"))
     assert lab.cut(agent)
+
+
+@pytest.mark.parametrize("form", FORMS)
+async def test_agents_are_told_apart_by_identity(lab: Any, form: str) -> None:
+    """A class with an equality of its own, whose agents cannot be hashed, is an agent as any."""
+
+    class Equal(Agent):
+        def __eq__(self, other: object) -> bool:
+            return isinstance(other, Agent)
+
+    keywords = {"review": accept_all, "trigger_tokens": 2_000}
+    compactor = lab.compactor()
+    agents = [_build(lab, form, compactor, lab.script(4), base=Equal, **keywords) for _ in "ab"]
+    answers = await asyncio.gather(*(agent.reply(lab.user("look")) for agent in agents))
+    assert [answer.get_text_content() for answer in answers] == ["done c", "done c"]
+    assert all(lab.cut(agent) for agent in agents)
+    gone = weakref.ref(agents.pop())
+    gc.collect()
+    assert gone() is None  # and what is remembered about an agent does not hold it
 
 
 async def test_two_agents_share_one_compactor(lab: Any) -> None:
