@@ -14,7 +14,7 @@ from typing import Any, ClassVar, TypeVar, overload
 from agentscope.agent import Agent
 from agentscope.event import CustomEvent, ReplyStartEvent
 
-from agentscope_compaction.agents.driver import Driver
+from agentscope_compaction.agents.driver import Driver, resumes
 from agentscope_compaction.agents.hook import EVENT
 from agentscope_compaction.agents.notes import Notes
 from agentscope_compaction.agents.recall import RECALL_TOOL
@@ -92,8 +92,8 @@ class CompactionMixin(Agent):
         self, inputs: Any = None, *args: Any, **kwargs: Any
     ) -> AsyncGenerator[Any, None]:
         """Look, then reply as the undecorated agent; announce proposals as custom events."""
+        started = resumes(self, inputs)
         await self._before_reply(inputs)
-        started = False
         async for item in super().reply_stream(inputs, *args, **kwargs):
             yield item
             started = started or isinstance(item, ReplyStartEvent)

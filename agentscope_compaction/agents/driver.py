@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from agentscope_compaction.compactor import Compactor
 
-__all__ = ["Driver"]
+__all__ = ["Driver", "resumes"]
 
 _log = logging.getLogger("agentscope_compaction")
 _DEADLINES = 3
@@ -59,7 +59,7 @@ class Driver:
 
     async def before_reply(self, agent: Agent, inputs: object) -> None:
         """Apply a decision that was made meanwhile, then look; never raises."""
-        if not _resumes(agent, inputs):
+        if not resumes(agent, inputs):
             await self._guarded(agent, inputs, reply_over=True, look=self.settings.before_reply)
 
     async def before_model_call(self, agent: Agent) -> None:
@@ -188,8 +188,8 @@ def _is_ids(verdict: object) -> bool:
     )
 
 
-def _resumes(agent: Agent, inputs: object) -> bool:
-    """Whether this call resumes a parked reply instead of starting one."""
+def resumes(agent: Agent, inputs: object) -> bool:
+    """Whether this call resumes a parked reply, which has started, instead of a new one."""
     from agentscope.message import Msg
 
     given = inputs if isinstance(inputs, list) else [inputs]

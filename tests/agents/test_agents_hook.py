@@ -183,6 +183,36 @@ async def test_a_resumed_reply_is_left_alone(lab: Any) -> None:
     assert lab.judge.requests == []
 
 
+@pytest.mark.parametrize("form", FORMS)
+async def test_a_resumed_reply_announces_its_proposals(lab: Any, form: str) -> None:
+    """A reply that goes on tells of its proposals itself, not the one that comes next."""
+
+    def risky() -> Any:
+        """Do something risky."""
+        return "done"
+
+    turns = [[use("risky", "r")], *lab.script(4), [say("end")]]
+    settings = {"trigger_tokens": 2_500, "review": accept_all}
+    agent = _build(
+        lab,
+        form,
+        lab.compactor(),
+        turns,
+        tools=[FunctionTool(risky)],
+        before_reply=False,
+        **settings,
+    )
+    await agent.reply(lab.user("look, then act"))
+    (call,) = agent.state.get_awaiting_tool_calls("worker")
+    confirmed = ConfirmResult(confirmed=True, tool_call=call)
+    event = UserConfirmResultEvent(reply_id=agent.state.reply_id, confirm_results=[confirmed])
+    told = []
+    for given in (event, lab.user("next")):
+        events = [item async for item in agent.reply_stream(given)]
+        told.append(sum(isinstance(item, CustomEvent) for item in events))
+    assert told == [len(lab.judge.requests), 0] and told[0] > 0
+
+
 async def test_a_parked_reply_survives_a_pass(lab: Any) -> None:
     """Cutting while a call waits for the user leaves that call to be confirmed and run once."""
     ran = []
