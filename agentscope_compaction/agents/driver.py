@@ -190,12 +190,9 @@ def _is_ids(verdict: object) -> bool:
 
 def resumes(agent: Agent, inputs: object) -> bool:
     """Whether this call resumes a parked reply, which has started, instead of a new one."""
-    from agentscope.message import Msg
+    from agentscope.event import EventBase
 
-    given = inputs if isinstance(inputs, list) else [inputs]
-    if inputs is not None and not all(isinstance(item, Msg) for item in given):
-        return True
-    return bool(agent.state.has_awaiting_tool_calls(agent.name))
+    return isinstance(inputs, EventBase) or bool(agent.state.has_awaiting_tool_calls(agent.name))
 
 
 def _named(exc: BaseException) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from agentscope.agent import A2AAgent, Agent
 from agentscope.event import ConfirmResult, CustomEvent, UserConfirmResultEvent
-from agentscope.message import TextBlock
+from agentscope.message import TextBlock, UserMsg
 from agentscope.state import AgentState
 from agentscope.tool import FunctionTool
 
@@ -542,6 +542,37 @@ async def test_the_class_decides(lab: Any) -> None:
     await child.reply(lab.user("look"))
     assert lab.cut(agent) and lab.cut(child) == []
     assert child.pending_proposal is None
+
+
+class _Asked(Agent):
+    """An agent whose replies have a signature of their own."""
+
+    async def reply(self, question: str, *, loud: bool = False) -> Any:  # type: ignore[override]
+        return await super().reply(UserMsg(name="user", content=question.upper()))
+
+    async def reply_stream(self, question: str, *, loud: bool = False) -> Any:  # type: ignore[override]
+        async for item in super().reply_stream(UserMsg(name="user", content=question.upper())):
+            yield item
+
+
+@pytest.mark.parametrize("form", ["class", "instance", "mixin"])
+@pytest.mark.parametrize("args", [(("look",), {}), ((), {"question": "look", "loud": True})])
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_signature_of_its_own_is_kept(
+    lab: Any, form: str, args: tuple[Any, Any], stream: bool
+) -> None:
+    """A class that takes something else than AgentScope's inputs is called as it says."""
+    given, named = args
+    keywords = {"trigger_tokens": 2_000, "review": accept_all, "during_reply": False}
+    turns = [*lab.script(4), [say("end")]]
+    agent = _build(lab, form, lab.compactor(), turns, base=_Asked, **keywords)
+    for _ in range(2):
+        if stream:
+            assert [item async for item in agent.reply_stream(*given, **named)]
+        else:
+            await agent.reply(*given, **named)
+    assert [message.get_text_content() for message in agent.state.context[::2]] == ["LOOK"] * 2
+    assert lab.cut(agent)  # it was looked at before the second reply
 
 
 async def test_base_and_subclass_decorated_work_once(lab: Any) -> None:
