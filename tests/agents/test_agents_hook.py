@@ -496,6 +496,37 @@ async def test_agents_are_told_apart_by_identity(lab: Any, form: str) -> None:
     assert gone() is None  # and what is remembered about an agent does not hold it
 
 
+@pytest.mark.parametrize("form", ["hook", "class"])
+async def test_a_second_reply_spares_the_one_that_runs(lab: Any, form: str) -> None:
+    """While a call of another reply of the same agent is carried out, that reply is not over."""
+    working, go_on = asyncio.Event(), asyncio.Event()
+
+    async def work() -> Any:
+        """Work."""
+        working.set()
+        await go_on.wait()
+        return "worked"
+
+    turns = [[say("so"), use("look", "c0", page=0)], *lab.turns(4, "d", 1), [use("work", "w")]]
+    agent = _build(
+        lab,
+        form,
+        lab.compactor(lab.remover()),
+        turns,
+        trigger_tokens=2_000,
+        review=accept_all,
+        during_reply=False,
+        tools=[FunctionTool(work, is_read_only=True)],
+    )
+    first = asyncio.create_task(agent.reply(lab.user("one")))
+    await working.wait()
+    second = await agent.reply(lab.user("two"))
+    go_on.set()
+    assert [second.get_text_content(), (await first).get_text_content()] == ["done", "done"]
+    assert list(lab.results(agent)) == ["c0", "d0", "d1", "d2", "d3", "w"]  # cut, not removed
+    assert lab.cut(agent)
+
+
 async def test_two_agents_share_one_compactor(lab: Any) -> None:
     """Agents in two tasks do not disturb each other."""
     compactor = lab.compactor()
