@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 from agentscope_compaction.agents.announce import event_of
 from agentscope_compaction.agents.bounded import bounded, stops_asked
 from agentscope_compaction.agents.by_agent import ByAgent
-from agentscope_compaction.agents.gauge import Gauge, tools_tokens
+from agentscope_compaction.agents.gauge import Gauge, beside_tokens
 from agentscope_compaction.agents.notes import Notes
 from agentscope_compaction.agents.settings import Settings
 from agentscope_compaction.agents.snapshot import goal_of
@@ -100,8 +100,8 @@ class Driver:
 
     async def _step(self, agent: Agent, inputs: object, *, reply_over: bool) -> None:
         size, notes = agent.model.context_size, Notes(agent.state)
-        tokens, tools = await self._gauge.tokens(agent), await tools_tokens(agent)
-        if tokens < self.settings.trigger(size, tools):
+        tokens, beside = await self._gauge.tokens(agent), await beside_tokens(agent)
+        if tokens < self.settings.trigger(size, beside):
             return
         decided = notes.pending is not None and "decision" in notes.pending
         if decided or not self.settings.grown(tokens, notes.judged_tokens):
@@ -109,7 +109,10 @@ class Driver:
         notes.judged_tokens = tokens
         goal = self.settings.goal or self.compactor.goal or goal_of(agent.state, inputs)
         proposal = await self.compactor.propose(
-            agent, goal=goal, target_tokens=self.settings.target(size, tools), reply_over=reply_over
+            agent,
+            goal=goal,
+            target_tokens=self.settings.target(size, beside),
+            reply_over=reply_over,
         )
         if not proposal.changed or stops_asked():
             return

@@ -19,7 +19,7 @@ from agentscope_compaction.agents.by_agent import ByAgent
 if TYPE_CHECKING:
     from agentscope.agent import Agent
 
-__all__ = ["Gauge", "tools_tokens"]
+__all__ = ["Gauge", "beside_tokens"]
 
 _DATA_BYTES = 8_000
 """AgentScope's flat 2,000 tokens per data block, in bytes (``model/_base.py``)."""
@@ -74,10 +74,18 @@ class Gauge:
         return math.ceil((size + summary) / 4)
 
 
-async def tools_tokens(agent: Agent) -> int:
-    """Return the tokens of the schemas of the agent's tools, as its model counts them."""
+async def beside_tokens(agent: Agent) -> int:
+    """Return the tokens of what a model is sent beside the context: system prompt and tools.
+
+    As its model counts them: AgentScope's own trigger (``_compress_context_impl``) does the same.
+    """
+    from agentscope.message import SystemMsg
+
+    # No public name gives a decorated agent's prompt; where this one is gone, it counts as nothing.
+    composed = getattr(agent, "_get_system_prompt", None)
+    prompt = await composed() if composed is not None else ""
     schemas = await agent.toolkit.get_tool_schemas(agent.state.tool_context.activated_groups)
-    return await agent.model.count_tokens([], schemas)
+    return await agent.model.count_tokens([SystemMsg(name="system", content=prompt)], schemas)
 
 
 def size_of(value: Any) -> int:
