@@ -94,6 +94,10 @@ class Compactor:
         if profile is not None:
             self.options = with_profile(self.options, profile)
 
+    def __deepcopy__(self, memo: object) -> Compactor:
+        """Return the compactor itself: a copied agent goes on with the same archive."""
+        return self
+
     @property
     def archive(self) -> Archive:
         """The archive; the default one is opened at first use."""

@@ -77,6 +77,10 @@ class CompactionMiddleware(MiddlewareBase):
         self.compactor = compactor
         self._driver = Driver(compactor, settings)
 
+    def __deepcopy__(self, memo: object) -> CompactionMiddleware:
+        """Return the hook itself, which serves a copied agent as well."""
+        return self
+
     async def on_reply(
         self,
         agent: Agent,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import copy
 import functools
 import gc
 import inspect
@@ -475,6 +476,26 @@ async def test_an_interrupt_during_judging_ends_the_judging(lab: Any) -> None:
     agent.state.middle_context.clear()
     await agent.reply(lab.user("go on"))
     assert lab.cut(agent)
+
+
+@pytest.mark.parametrize("form", FORMS)
+async def test_a_deep_copy_goes_its_own_way(lab: Any, form: str) -> None:
+    """A copied agent compacts, accepts and restores over the same archive, apart from the first."""
+    compactor = lab.compactor()
+    turns = [*lab.script(4), *lab.script(4, "d", 50)]
+    agent = _build(lab, form, compactor, turns, trigger_tokens=2_500, review=accept_all)
+    agent.compactor = compactor  # as a class of its own might hold it
+    await agent.reply(lab.user("look"))
+    before = agent.state.model_dump_json()
+    twin = copy.deepcopy(agent)
+    await twin.reply(lab.user("look again"))
+    assert [i for i in lab.cut(twin) if i.startswith("d")]
+    while await compactor.restore(twin):
+        pass
+    assert lab.cut(twin) == []
+    assert agent.state.model_dump_json() == before and lab.cut(agent)
+    await agent.reply(lab.user("look again"))
+    assert [i for i in lab.cut(agent) if i.startswith("d")]
 
 
 @pytest.mark.parametrize("form", FORMS)
