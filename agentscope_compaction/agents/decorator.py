@@ -175,7 +175,9 @@ def with_compaction(
 
     ``@with_compaction(compactor)`` above a class, or ``with_compaction(compactor)(agent)``. A class
     that defines ``review_compaction(self, proposal)`` decides itself, unless ``review`` is given.
-    Decorating twice, or a base and its subclass, compacts once, with the outermost settings.
+    Decorating twice, or a base and its subclass, compacts once, with the outermost settings. The
+    class's name then stands for a subclass of it, so the class calls ``super()`` without arguments:
+    ``super(Coder, self)`` would find ``Coder`` itself.
 
     Args:
         compactor: Decision model, archive and options.

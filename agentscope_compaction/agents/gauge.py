@@ -3,7 +3,8 @@
 A context grows at its end. Each message's blocks are remembered beside their size, and lists of the
 very same blocks compare equal without a look into them, so a context that was seen costs little.
 Hosts replace blocks in place (``agent/_agent.py`` does so with images): a message with a replaced
-block is counted anew. What is remembered goes with the agent.
+block is counted anew. A text changed inside a block is not seen: AgentScope does that to none it
+has saved. What is remembered goes with the agent.
 """
 
 from __future__ import annotations
