@@ -10,10 +10,10 @@ import logging
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
-from weakref import WeakSet
 
 from agentscope_compaction.agents import accepting
 from agentscope_compaction.agents.announce import describe, event_of, log_event, span
+from agentscope_compaction.agents.by_agent import ByAgent
 from agentscope_compaction.agents.notes import Notes
 from agentscope_compaction.agents.profile import with_profile
 from agentscope_compaction.agents.proposing import (
@@ -89,10 +89,14 @@ class Compactor:
         self._redact = redact
         self._token_counter = token_counter
         self._memory = AnswerMemory()
-        self.judging: WeakSet[Agent] = WeakSet()
+        self.judging: ByAgent[None] = ByAgent()
         """Agents for which a judging is in flight."""
         if profile is not None:
             self.options = with_profile(self.options, profile)
+
+    def __deepcopy__(self, memo: object) -> Compactor:
+        """Return the compactor itself: a copied agent goes on with the same archive."""
+        return self
 
     @property
     def archive(self) -> Archive:

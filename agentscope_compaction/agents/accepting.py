@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pydantic import ValidationError
 
 from agentscope_compaction.agents.apply import accept_edits, restore_edits
+from agentscope_compaction.agents.bounded import stops_asked
 from agentscope_compaction.agents.notes import Notes
 from agentscope_compaction.agents.read_cache import evict_unseen
 from agentscope_compaction.archive.protocol import Archive, AuditedArchive
@@ -93,7 +94,10 @@ async def _prepared(
     ref = proposal.archive_ref
     if ref is None:
         raise ConfigurationError("the proposal was made without an archive")
+    asked = stops_asked()
     original = await archive.load(ref)
+    if stops_asked() > asked:
+        raise asyncio.CancelledError  # the archive caught it; nothing is applied any more
     return ref, original, await asyncio.to_thread(_edits, original, proposal, ref)
 
 

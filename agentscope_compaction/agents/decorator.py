@@ -14,7 +14,7 @@ from typing import Any, ClassVar, TypeVar, overload
 from agentscope.agent import Agent
 from agentscope.event import CustomEvent, ReplyStartEvent
 
-from agentscope_compaction.agents.driver import Driver
+from agentscope_compaction.agents.driver import Driver, resumes
 from agentscope_compaction.agents.hook import EVENT
 from agentscope_compaction.agents.notes import Notes
 from agentscope_compaction.agents.recall import RECALL_TOOL
@@ -79,22 +79,21 @@ class CompactionMixin(Agent):
         """Undo a proposal (None = the last accepted); see :meth:`Compactor.restore`."""
         return await self._compactor.restore(self, proposal)
 
-    async def reply(self, inputs: Any = None, *args: Any, **kwargs: Any) -> Any:
-        """Look, then reply as the undecorated agent."""
-        await self._before_reply(inputs)
+    async def reply(self, *args: Any, **kwargs: Any) -> Any:
+        """Look, then reply as the undecorated agent, which may have a signature of its own."""
+        await self._before_reply(_inputs(args, kwargs))
         try:
-            return await super().reply(inputs, *args, **kwargs)
+            return await super().reply(*args, **kwargs)
         finally:
             if self.compaction_driver is not None:
                 self.compaction_driver.events(self)  # nobody listens; not for a later stream
 
-    async def reply_stream(
-        self, inputs: Any = None, *args: Any, **kwargs: Any
-    ) -> AsyncGenerator[Any, None]:
+    async def reply_stream(self, *args: Any, **kwargs: Any) -> AsyncGenerator[Any, None]:
         """Look, then reply as the undecorated agent; announce proposals as custom events."""
+        inputs = _inputs(args, kwargs)
+        started = resumes(self, inputs)
         await self._before_reply(inputs)
-        started = False
-        async for item in super().reply_stream(inputs, *args, **kwargs):
+        async for item in super().reply_stream(*args, **kwargs):
             yield item
             started = started or isinstance(item, ReplyStartEvent)
             if started and self.compaction_driver is not None:
@@ -126,6 +125,11 @@ class CompactionMixin(Agent):
                 await self.toolkit.add_tool(self._compactor.recall_tool())
         except Exception as exc:
             _log.warning("the recall tool could not be added: %s", type(exc).__name__)
+
+
+def _inputs(args: tuple[Any, ...], kwargs: dict[str, Any]) -> object:
+    """Return what a reply is given, by AgentScope's position or name."""
+    return args[0] if args else kwargs.get("inputs")
 
 
 class _WithCompaction:
@@ -171,7 +175,9 @@ def with_compaction(
 
     ``@with_compaction(compactor)`` above a class, or ``with_compaction(compactor)(agent)``. A class
     that defines ``review_compaction(self, proposal)`` decides itself, unless ``review`` is given.
-    Decorating twice, or a base and its subclass, compacts once, with the outermost settings.
+    Decorating twice, or a base and its subclass, compacts once, with the outermost settings. The
+    class's name then stands for a subclass of it, so the class calls ``super()`` without arguments:
+    ``super(Coder, self)`` would find ``Coder`` itself.
 
     Args:
         compactor: Decision model, archive and options.

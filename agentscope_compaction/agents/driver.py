@@ -12,10 +12,11 @@ import inspect
 import logging
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, cast
-from weakref import WeakKeyDictionary
 
 from agentscope_compaction.agents.announce import event_of
-from agentscope_compaction.agents.gauge import Gauge, tools_tokens
+from agentscope_compaction.agents.bounded import bounded, stops_asked
+from agentscope_compaction.agents.by_agent import ByAgent
+from agentscope_compaction.agents.gauge import Gauge, beside_tokens
 from agentscope_compaction.agents.notes import Notes
 from agentscope_compaction.agents.settings import Settings
 from agentscope_compaction.agents.snapshot import goal_of
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
     from agentscope_compaction.compactor import Compactor
 
-__all__ = ["Driver"]
+__all__ = ["Driver", "resumes"]
 
 _log = logging.getLogger("agentscope_compaction")
 _DEADLINES = 3
@@ -54,11 +55,11 @@ class Driver:
         self.compactor = compactor
         self.settings = settings
         self._gauge = Gauge()
-        self._events: WeakKeyDictionary[Agent, list[dict[str, Any]]] = WeakKeyDictionary()
+        self._events: ByAgent[list[dict[str, Any]]] = ByAgent()
 
     async def before_reply(self, agent: Agent, inputs: object) -> None:
         """Apply a decision that was made meanwhile, then look; never raises."""
-        if not _resumes(agent, inputs):
+        if not resumes(agent, inputs):
             await self._guarded(agent, inputs, reply_over=True, look=self.settings.before_reply)
 
     async def before_model_call(self, agent: Agent) -> None:
@@ -68,7 +69,7 @@ class Driver:
 
     def events(self, agent: Agent) -> list[dict[str, Any]]:
         """Return, and forget, what is to be announced about an agent's proposals."""
-        return self._events.pop(agent, [])
+        return self._events.pop(agent) or []
 
     async def _guarded(
         self, agent: Agent, inputs: object, *, reply_over: bool, look: bool = True
@@ -76,22 +77,22 @@ class Driver:
         busy = self.compactor.judging
         if agent in busy:
             return
-        busy.add(agent)
-        try:
-            async with asyncio.timeout(_DEADLINES * self._deadline):
-                if reply_over:
-                    await self._apply_decided(agent)
-                if look:
-                    await self._step(agent, inputs, reply_over=reply_over)
-        except asyncio.CancelledError as exc:
-            task = asyncio.current_task()
-            if task is not None and task.cancelling():
-                raise  # the reply itself is being interrupted
-            _skipped(exc)  # only something awaited in here was cancelled
-        except Exception as exc:  # fail open: an exception here would kill the reply
-            _skipped(exc)
-        finally:
-            busy.discard(agent)
+        busy.set(agent, None)
+        failure = await bounded(
+            self._work(agent, inputs, reply_over=reply_over, look=look),
+            _DEADLINES * self._deadline,
+            lambda: busy.pop(agent),
+        )
+        if failure is not None:  # fail open: an exception here would kill the reply
+            _log.warning(
+                "compaction skipped, the agent goes on with its history: %s", _named(failure)
+            )
+
+    async def _work(self, agent: Agent, inputs: object, *, reply_over: bool, look: bool) -> None:
+        if reply_over:
+            await self._apply_decided(agent)
+        if look:
+            await self._step(agent, inputs, reply_over=reply_over)
 
     @property
     def _deadline(self) -> float:
@@ -99,8 +100,8 @@ class Driver:
 
     async def _step(self, agent: Agent, inputs: object, *, reply_over: bool) -> None:
         size, notes = agent.model.context_size, Notes(agent.state)
-        tokens, tools = await self._gauge.tokens(agent), await tools_tokens(agent)
-        if tokens < self.settings.trigger(size, tools):
+        tokens, beside = await self._gauge.tokens(agent), await beside_tokens(agent)
+        if tokens < self.settings.trigger(size, beside):
             return
         decided = notes.pending is not None and "decision" in notes.pending
         if decided or not self.settings.grown(tokens, notes.judged_tokens):
@@ -108,11 +109,14 @@ class Driver:
         notes.judged_tokens = tokens
         goal = self.settings.goal or self.compactor.goal or goal_of(agent.state, inputs)
         proposal = await self.compactor.propose(
-            agent, goal=goal, target_tokens=self.settings.target(size, tools), reply_over=reply_over
+            agent,
+            goal=goal,
+            target_tokens=self.settings.target(size, beside),
+            reply_over=reply_over,
         )
-        if not proposal.changed:
+        if not proposal.changed or stops_asked():
             return
-        self._events.setdefault(agent, []).append(event_of(proposal))
+        self._events.set(agent, [*(self._events.get(agent) or ()), event_of(proposal)])
         Notes(agent.state).set_pending(proposal.proposal_id, proposal.archive_ref or "")
         agent.pending_proposal = proposal  # type: ignore[attr-defined]
         await self._decide(agent, proposal, reply_over=reply_over)
@@ -148,6 +152,8 @@ class Driver:
         *,
         reply_over: bool,
     ) -> None:
+        if stops_asked():
+            raise asyncio.CancelledError  # left behind: the reply went on without us
         if verdict is not True and verdict is not False and not _is_ids(verdict):
             _log.warning("a reviewer returned %s, nothing was applied", type(verdict).__name__)
             return
@@ -185,18 +191,11 @@ def _is_ids(verdict: object) -> bool:
     )
 
 
-def _resumes(agent: Agent, inputs: object) -> bool:
-    """Whether this call resumes a parked reply instead of starting one."""
-    from agentscope.message import Msg
+def resumes(agent: Agent, inputs: object) -> bool:
+    """Whether this call resumes a parked reply, which has started, instead of a new one."""
+    from agentscope.event import EventBase
 
-    given = inputs if isinstance(inputs, list) else [inputs]
-    if inputs is not None and not all(isinstance(item, Msg) for item in given):
-        return True
-    return bool(agent.state.has_awaiting_tool_calls(agent.name))
-
-
-def _skipped(exc: BaseException) -> None:
-    _log.warning("compaction skipped, the agent goes on with its history: %s", _named(exc))
+    return isinstance(inputs, EventBase) or bool(agent.state.has_awaiting_tool_calls(agent.name))
 
 
 def _named(exc: BaseException) -> str:

@@ -3,7 +3,8 @@
 A context grows at its end. Each message's blocks are remembered beside their size, and lists of the
 very same blocks compare equal without a look into them, so a context that was seen costs little.
 Hosts replace blocks in place (``agent/_agent.py`` does so with images): a message with a replaced
-block is counted anew. What is remembered goes with the agent.
+block is counted anew. A text changed inside a block is not seen: AgentScope does that to none it
+has saved. What is remembered goes with the agent.
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter, ne
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
+
+from agentscope_compaction.agents.by_agent import ByAgent
 
 if TYPE_CHECKING:
     from agentscope.agent import Agent
 
-__all__ = ["Gauge", "tools_tokens"]
+__all__ = ["Gauge", "beside_tokens"]
 
 _DATA_BYTES = 8_000
 """AgentScope's flat 2,000 tokens per data block, in bytes (``model/_base.py``)."""
@@ -54,7 +56,7 @@ class Gauge:
     """Counts the contexts of any number of agents."""
 
     def __init__(self) -> None:
-        self._counted: WeakKeyDictionary[Agent, _Counted] = WeakKeyDictionary()
+        self._counted: ByAgent[_Counted] = ByAgent()
 
     async def tokens(self, agent: Agent) -> int:
         """Return the estimated tokens of the agent's context and summary.
@@ -68,15 +70,23 @@ class Gauge:
         summary = size_of(agent.state.summary)
         if type(model).count_tokens is not ChatModelBase.count_tokens:
             return await model.count_tokens(list(context), None) + math.ceil(summary / 4)
-        counted = self._counted.setdefault(agent, _Counted())
+        counted = self._counted.get(agent) or self._counted.set(agent, _Counted())
         size = counted.update(list(map(_contents, context)))
         return math.ceil((size + summary) / 4)
 
 
-async def tools_tokens(agent: Agent) -> int:
-    """Return the tokens of the schemas of the agent's tools, as its model counts them."""
+async def beside_tokens(agent: Agent) -> int:
+    """Return the tokens of what a model is sent beside the context: system prompt and tools.
+
+    As its model counts them: AgentScope's own trigger (``_compress_context_impl``) does the same.
+    """
+    from agentscope.message import SystemMsg
+
+    # No public name gives a decorated agent's prompt; where this one is gone, it counts as nothing.
+    composed = getattr(agent, "_get_system_prompt", None)
+    prompt = await composed() if composed is not None else ""
     schemas = await agent.toolkit.get_tool_schemas(agent.state.tool_context.activated_groups)
-    return await agent.model.count_tokens([], schemas)
+    return await agent.model.count_tokens([SystemMsg(name="system", content=prompt)], schemas)
 
 
 def size_of(value: Any) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from agentscope.event import CustomEvent, ReplyStartEvent
 from agentscope.middleware import MiddlewareBase
 
-from agentscope_compaction.agents.driver import Driver
+from agentscope_compaction.agents.driver import Driver, resumes
 from agentscope_compaction.agents.notes import KEY
 from agentscope_compaction.agents.reviewers import Review
 from agentscope_compaction.agents.settings import Settings
@@ -77,6 +77,10 @@ class CompactionMiddleware(MiddlewareBase):
         self.compactor = compactor
         self._driver = Driver(compactor, settings)
 
+    def __deepcopy__(self, memo: object) -> CompactionMiddleware:
+        """Return the hook itself, which serves a copied agent as well."""
+        return self
+
     async def on_reply(
         self,
         agent: Agent,
@@ -84,8 +88,9 @@ class CompactionMiddleware(MiddlewareBase):
         next_handler: Callable[..., AsyncGenerator[Any, None]],
     ) -> AsyncGenerator[Any, None]:
         """Look before the reply; announce proposals once it has started."""
-        await self._driver.before_reply(agent, input_kwargs.get("inputs"))
-        started = False
+        inputs = input_kwargs.get("inputs")
+        started = resumes(agent, inputs)
+        await self._driver.before_reply(agent, inputs)
         async for item in next_handler(**input_kwargs):
             yield item
             started = started or isinstance(item, ReplyStartEvent)

@@ -18,9 +18,10 @@ def finished_from(messages: Sequence[JSONObject], reply_id: str, reply_over: boo
     """Return how many leading messages belong to finished replies.
 
     AgentScope does not mark a reply's end in the context. A reply is over when another began, when
-    the caller knows (``reply_over``), or when its message ends in text with no call left open.
+    the caller knows (``reply_over``), or when its message ends in text with no call left open. The
+    caller cannot know where a call is open: another reply of the same agent may be carrying it out.
     """
-    if reply_over is True:
+    if reply_over is True and not (messages and _open_calls(messages[-1])):
         return len(messages)
     for index, message in enumerate(messages):
         if message.get("id") == reply_id and message["role"] == "assistant":
@@ -31,9 +32,15 @@ def finished_from(messages: Sequence[JSONObject], reply_id: str, reply_over: boo
 
 def _ends_in_text(message: JSONObject) -> bool:
     content = message["content"]
+    ends = bool(content) and content[-1].get("type") == "text"
+    return ends and not _open_calls(message)
+
+
+def _open_calls(message: JSONObject) -> set[object]:
+    """Return the ids of a message's calls without a result."""
+    content = message["content"]
     calls = {b.get("id") for b in content if b.get("type") == "tool_call"}
-    results = {b.get("id") for b in content if b.get("type") == "tool_result"}
-    return bool(content) and content[-1].get("type") == "text" and calls <= results
+    return calls - {b.get("id") for b in content if b.get("type") == "tool_result"}
 
 
 def untouchable(messages: Sequence[JSONObject], finished: int) -> list[str]:

@@ -56,31 +56,32 @@ class Settings:
             if value is not None and not whole:
                 raise ConfigurationError(f"{name} must be a positive integer")
 
-    def trigger(self, context_size: int, tools: int = 0) -> int:
+    def trigger(self, context_size: int, beside: int = 0) -> int:
         """Return the size of the context, in tokens, from which on a proposal is made.
 
         Args:
             context_size: The model's window.
-            tools: What the tools' schemas take of it. AgentScope's own trigger counts them, so a
-                ratio leaves that much less to the context, but at least a tenth of the window.
+            beside: What the system prompt and the tools' schemas take of it. AgentScope's own
+                trigger counts them, so a ratio leaves that much less to the context, but at least
+                a tenth of the window.
         """
         if self.trigger_tokens is not None:
             return self.trigger_tokens
         full = int(self.trigger_ratio * context_size)
-        return min(full, max(full - tools, context_size // 10))
+        return min(full, max(full - beside, context_size // 10))
 
-    def target(self, context_size: int, tools: int = 0) -> int:
+    def target(self, context_size: int, beside: int = 0) -> int:
         """Return the size at which compaction stops; at least 1.
 
         A target at or above the trigger (one of them given in tokens, the other left alone) would
-        never let anything act, so it is then two thirds of the trigger; likewise where the tools'
+        never let anything act, so it is then two thirds of the trigger; likewise where prompt and
         schemas leave no room at all.
         """
         if self.target_tokens is not None:
             return self.target_tokens
-        trigger = self.trigger(context_size, tools)
-        target = int(self.target_ratio * context_size) - tools
-        if target >= trigger or (target < 1 and tools):
+        trigger = self.trigger(context_size, beside)
+        target = int(self.target_ratio * context_size) - beside
+        if target >= trigger or (target < 1 and beside):
             target = trigger * 2 // 3
         return max(1, target)
 

@@ -70,12 +70,13 @@ class Lab:
         middlewares: list[Any] | None = None,
         tools: Sequence[Any] = (),
         context_size: int = 1_000_000,
+        system_prompt: str = "You work.",
         **model: Any,
     ) -> Any:
         """Return an agent."""
         return cls(
             name="worker",
-            system_prompt="You work.",
+            system_prompt=system_prompt,
             model=ScriptedChatModel(turns, context_size=context_size, **model),
             toolkit=Toolkit(tools=[self.tool(), *tools]),
             middlewares=middlewares,

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import copy
+import functools
+import gc
+import inspect
 import itertools
 import logging
+import weakref
 from typing import Any
 
 import pytest
 from agentscope.agent import A2AAgent, Agent
 from agentscope.event import ConfirmResult, CustomEvent, UserConfirmResultEvent
-from agentscope.message import TextBlock
+from agentscope.message import TextBlock, UserMsg
 from agentscope.state import AgentState
 from agentscope.tool import FunctionTool
 
@@ -36,17 +42,20 @@ FORMS = ["hook", "class", "instance", "mixin", "both"]
 
 def _build(lab: Any, form: str, compactor: Any, turns: Any, **kwargs: Any) -> Any:
     """Return an agent that compacts, in one of the ways to say so."""
+    base: Any = kwargs.pop("base", Agent)
     model = {key: kwargs.pop(key) for key in ("context_size", "stream") if key in kwargs}
-    more: dict[str, Any] = {k: kwargs.pop(k) for k in ("state", "tools") if k in kwargs}
+    more: dict[str, Any] = {"cls": base} | {
+        k: kwargs.pop(k) for k in ("state", "tools") if k in kwargs
+    }
     if form in ("hook", "both"):
         more["middlewares"] = [CompactionMiddleware(compactor, **kwargs)]
     decorate = with_compaction(compactor, **kwargs)
     if form in ("class", "both"):
-        more["cls"] = decorate(Agent)
+        more["cls"] = decorate(base)
     if form == "mixin":
 
         @decorate
-        class Typed(CompactionMixin):
+        class Typed(CompactionMixin, base):  # type: ignore[misc]
             pass
 
         more["cls"] = Typed
@@ -173,6 +182,36 @@ async def test_a_resumed_reply_is_left_alone(lab: Any) -> None:
     answer = await agent.reply(event)
     assert answer.get_text_content() == "end"
     assert lab.judge.requests == []
+
+
+@pytest.mark.parametrize("form", FORMS)
+async def test_a_resumed_reply_announces_its_proposals(lab: Any, form: str) -> None:
+    """A reply that goes on tells of its proposals itself, not the one that comes next."""
+
+    def risky() -> Any:
+        """Do something risky."""
+        return "done"
+
+    turns = [[use("risky", "r")], *lab.script(4), [say("end")]]
+    settings = {"trigger_tokens": 2_500, "review": accept_all}
+    agent = _build(
+        lab,
+        form,
+        lab.compactor(),
+        turns,
+        tools=[FunctionTool(risky)],
+        before_reply=False,
+        **settings,
+    )
+    await agent.reply(lab.user("look, then act"))
+    (call,) = agent.state.get_awaiting_tool_calls("worker")
+    confirmed = ConfirmResult(confirmed=True, tool_call=call)
+    event = UserConfirmResultEvent(reply_id=agent.state.reply_id, confirm_results=[confirmed])
+    told = []
+    for given in (event, lab.user("next")):
+        events = [item async for item in agent.reply_stream(given)]
+        told.append(sum(isinstance(item, CustomEvent) for item in events))
+    assert told == [len(lab.judge.requests), 0] and told[0] > 0
 
 
 async def test_a_parked_reply_survives_a_pass(lab: Any) -> None:
@@ -308,6 +347,88 @@ async def test_every_fault_fails_open(
     assert agent not in compactor.judging
 
 
+class _Deaf:
+    """Waits in one of its methods, and in spite of every cancellation, until it may go on."""
+
+    def __init__(self, inner: Any, method: str) -> None:
+        self._inner, self._method = inner, method
+        self.go_on = asyncio.Event()
+
+    async def __call__(self, *args: Any) -> Any:
+        return await self._late("__call__", *args)
+
+    def __getattr__(self, name: str) -> Any:
+        if name != self._method:
+            return getattr(self._inner, name)
+        return functools.partial(self._late, name)
+
+    async def _late(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        while name == self._method and not self.go_on.is_set():
+            with contextlib.suppress(asyncio.CancelledError):
+                await self.go_on.wait()
+        inner = self._inner if name == "__call__" else getattr(self._inner, name)
+        result = inner(*args, **kwargs)
+        return await result if inspect.isawaitable(result) else result
+
+
+@pytest.mark.parametrize("deaf", ["save", "record", "load", "model", "reviewer", "history"])
+async def test_whatever_will_not_end_is_left_behind(lab: Any, deaf: str) -> None:
+    """The agent answers although a cancellation is ignored; what comes late changes nothing."""
+    compactor = lab.compactor(total_timeout_seconds=0.05)
+    review: Any = None if deaf == "history" else accept_all  # read where a person decides late
+    if deaf == "model":
+        stuck = compactor.decision_model = _Deaf(lab.judge, "__call__")
+    elif deaf == "reviewer":
+        review = stuck = _Deaf(accept_all, "__call__")
+    else:
+        stuck = compactor._archive = _Deaf(lab.archive, deaf)
+    turns = [*lab.script(4), [say("done c")]]
+    agent = _build(lab, "hook", compactor, turns, trigger_tokens=2_000, review=review)
+    if deaf == "history":
+        await agent.reply(lab.user("look"))
+        assert decide_pending(agent.state, True)
+    async with asyncio.timeout(10):
+        answer = await agent.reply(lab.user("look"))
+    judging, before = agent in compactor.judging, lab.dump(agent)
+    stuck.go_on.set()
+    assert answer.get_text_content() == "done c"
+    assert judging or deaf == "model"  # at most one: it has not ended; requests have their own end
+    async with asyncio.timeout(10):
+        while agent in compactor.judging:
+            await asyncio.sleep(0)
+    assert lab.dump(agent) == before and lab.cut(agent) == []
+
+
+async def test_an_earlier_interruption_is_not_this_one(lab: Any) -> None:
+    """A task that was interrupted once still replies when a reviewer's question is cancelled."""
+    started = asyncio.Event()
+
+    async def wait() -> Any:
+        """Wait."""
+        started.set()
+        await asyncio.Event().wait()
+
+    agent = _build(
+        lab,
+        "hook",
+        lab.compactor(),
+        [[use("wait", "w")], *lab.script(4)],
+        trigger_tokens=2_000,
+        review=_awaits_what_is_cancelled,
+        tools=[FunctionTool(wait, is_read_only=True)],
+    )
+
+    async def session() -> list[Any]:
+        return [await agent.reply(lab.user(text)) for text in ("wait", "look")]
+
+    task = asyncio.create_task(session())
+    await started.wait()
+    task.cancel()
+    first, second = await task
+    assert first.finished_reason == "interrupted"
+    assert second.get_text_content() == "done c"
+
+
 async def test_a_state_edited_during_judging_is_stale(lab: Any) -> None:
     """An edit made while the model judged wins; the proposal is dropped."""
     agents: list[Any] = []
@@ -357,6 +478,76 @@ async def test_an_interrupt_during_judging_ends_the_judging(lab: Any) -> None:
     assert lab.cut(agent)
 
 
+@pytest.mark.parametrize("form", FORMS)
+async def test_a_deep_copy_goes_its_own_way(lab: Any, form: str) -> None:
+    """A copied agent compacts, accepts and restores over the same archive, apart from the first."""
+    compactor = lab.compactor()
+    turns = [*lab.script(4), *lab.script(4, "d", 50)]
+    agent = _build(lab, form, compactor, turns, trigger_tokens=2_500, review=accept_all)
+    agent.compactor = compactor  # as a class of its own might hold it
+    await agent.reply(lab.user("look"))
+    before = agent.state.model_dump_json()
+    twin = copy.deepcopy(agent)
+    await twin.reply(lab.user("look again"))
+    assert [i for i in lab.cut(twin) if i.startswith("d")]
+    while await compactor.restore(twin):
+        pass
+    assert lab.cut(twin) == []
+    assert agent.state.model_dump_json() == before and lab.cut(agent)
+    await agent.reply(lab.user("look again"))
+    assert [i for i in lab.cut(agent) if i.startswith("d")]
+
+
+@pytest.mark.parametrize("form", FORMS)
+async def test_agents_are_told_apart_by_identity(lab: Any, form: str) -> None:
+    """A class with an equality of its own, whose agents cannot be hashed, is an agent as any."""
+
+    class Equal(Agent):
+        def __eq__(self, other: object) -> bool:
+            return isinstance(other, Agent)
+
+    keywords = {"review": accept_all, "trigger_tokens": 2_000}
+    compactor = lab.compactor()
+    agents = [_build(lab, form, compactor, lab.script(4), base=Equal, **keywords) for _ in "ab"]
+    answers = await asyncio.gather(*(agent.reply(lab.user("look")) for agent in agents))
+    assert [answer.get_text_content() for answer in answers] == ["done c", "done c"]
+    assert all(lab.cut(agent) for agent in agents)
+    gone = weakref.ref(agents.pop())
+    gc.collect()
+    assert gone() is None  # and what is remembered about an agent does not hold it
+
+
+@pytest.mark.parametrize("form", ["hook", "class"])
+async def test_a_second_reply_spares_the_one_that_runs(lab: Any, form: str) -> None:
+    """While a call of another reply of the same agent is carried out, that reply is not over."""
+    working, go_on = asyncio.Event(), asyncio.Event()
+
+    async def work() -> Any:
+        """Work."""
+        working.set()
+        await go_on.wait()
+        return "worked"
+
+    turns = [[say("so"), use("look", "c0", page=0)], *lab.turns(4, "d", 1), [use("work", "w")]]
+    agent = _build(
+        lab,
+        form,
+        lab.compactor(lab.remover()),
+        turns,
+        trigger_tokens=2_000,
+        review=accept_all,
+        during_reply=False,
+        tools=[FunctionTool(work, is_read_only=True)],
+    )
+    first = asyncio.create_task(agent.reply(lab.user("one")))
+    await working.wait()
+    second = await agent.reply(lab.user("two"))
+    go_on.set()
+    assert [second.get_text_content(), (await first).get_text_content()] == ["done", "done"]
+    assert list(lab.results(agent)) == ["c0", "d0", "d1", "d2", "d3", "w"]  # cut, not removed
+    assert lab.cut(agent)
+
+
 async def test_two_agents_share_one_compactor(lab: Any) -> None:
     """Agents in two tasks do not disturb each other."""
     compactor = lab.compactor()
@@ -403,6 +594,37 @@ async def test_the_class_decides(lab: Any) -> None:
     await child.reply(lab.user("look"))
     assert lab.cut(agent) and lab.cut(child) == []
     assert child.pending_proposal is None
+
+
+class _Asked(Agent):
+    """An agent whose replies have a signature of their own."""
+
+    async def reply(self, question: str, *, loud: bool = False) -> Any:  # type: ignore[override]
+        return await super().reply(UserMsg(name="user", content=question.upper()))
+
+    async def reply_stream(self, question: str, *, loud: bool = False) -> Any:  # type: ignore[override]
+        async for item in super().reply_stream(UserMsg(name="user", content=question.upper())):
+            yield item
+
+
+@pytest.mark.parametrize("form", ["class", "instance", "mixin"])
+@pytest.mark.parametrize("args", [(("look",), {}), ((), {"question": "look", "loud": True})])
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_signature_of_its_own_is_kept(
+    lab: Any, form: str, args: tuple[Any, Any], stream: bool
+) -> None:
+    """A class that takes something else than AgentScope's inputs is called as it says."""
+    given, named = args
+    keywords = {"trigger_tokens": 2_000, "review": accept_all, "during_reply": False}
+    turns = [*lab.script(4), [say("end")]]
+    agent = _build(lab, form, lab.compactor(), turns, base=_Asked, **keywords)
+    for _ in range(2):
+        if stream:
+            assert [item async for item in agent.reply_stream(*given, **named)]
+        else:
+            await agent.reply(*given, **named)
+    assert [message.get_text_content() for message in agent.state.context[::2]] == ["LOOK"] * 2
+    assert lab.cut(agent)  # it was looked at before the second reply
 
 
 async def test_base_and_subclass_decorated_work_once(lab: Any) -> None:

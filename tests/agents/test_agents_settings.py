@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from agentscope.agent import Agent
 from agentscope.message import TextBlock
+from agentscope.middleware import MiddlewareBase
 from agentscope.model import ChatModelBase
+from agentscope.tool import FunctionTool
 
 from agentscope_compaction import (
     CompactionMiddleware,
@@ -14,6 +17,7 @@ from agentscope_compaction import (
     ConfigurationError,
     accept_all,
     decide_pending,
+    with_compaction,
 )
 from agentscope_compaction.agents.gauge import Gauge
 from agentscope_compaction.agents.settings import Settings
@@ -21,10 +25,10 @@ from agentscope_compaction.testing.chat import ScriptedChatModel
 
 
 @pytest.mark.parametrize(
-    ("given", "tools", "trigger", "target"),
+    ("given", "beside", "trigger", "target"),
     [
         ({}, 0, 6_000, 4_000),
-        ({}, 1_500, 4_500, 2_500),  # AgentScope counts the tools' schemas, so we leave them room
+        ({}, 1_500, 4_500, 2_500),  # AgentScope counts prompt and tools, so we leave them room
         ({}, 4_500, 1_500, 1_000),
         ({}, 9_000, 1_000, 666),
         ({"trigger_tokens": 900}, 1_500, 900, 600),  # a target above the trigger never acts
@@ -33,11 +37,11 @@ from agentscope_compaction.testing.chat import ScriptedChatModel
         ({"trigger_ratio": 0.3}, 0, 3_000, 2_000),
     ],
 )
-def test_triggers_and_targets(given: Any, tools: int, trigger: int, target: int) -> None:
+def test_triggers_and_targets(given: Any, beside: int, trigger: int, target: int) -> None:
     """For a window of 10,000 tokens."""
     settings = Settings(**given)
-    assert settings.trigger(10_000, tools) == trigger
-    assert settings.target(10_000, tools) == target
+    assert settings.trigger(10_000, beside) == trigger
+    assert settings.target(10_000, beside) == target
 
 
 @pytest.mark.parametrize(
@@ -78,6 +82,43 @@ async def test_a_model_that_counts_itself_is_asked(lab: Any) -> None:
     agent.model = Dense(lab.script(8), context_size=16_000)
     await agent.reply(lab.user("look"))
     assert lab.cut(agent)  # by AgentScope's rule the window would not be half full
+    assert agent.model.summaries == 0
+
+
+class _Prompting(MiddlewareBase):
+    async def on_system_prompt(self, agent: Any, current_prompt: str) -> str:
+        return current_prompt + "Mind the rules. " * 2_500
+
+
+def _long_tool() -> FunctionTool:
+    def act() -> Any:
+        return "done"
+
+    act.__doc__ = "Act. " * 8_000
+    return FunctionTool(act, name="act", is_read_only=True)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("form", ["hook", "class"])
+@pytest.mark.parametrize("beside", ["prompt", "middleware", "tool"])
+async def test_what_is_sent_beside_the_context_counts(lab: Any, form: str, beside: str) -> None:
+    """We come before AgentScope's own summary, whatever else fills the window."""
+    compactor, more = lab.compactor(), dict[str, Any]()
+    middlewares: list[Any] = [_Prompting()] if beside == "middleware" else []
+    if form == "hook":
+        middlewares.append(CompactionMiddleware(compactor, accept_all))
+    else:
+        more["cls"] = with_compaction(compactor, review=accept_all)(Agent)
+    agent = lab.agent(
+        lab.script(8),
+        middlewares=middlewares,
+        tools=[_long_tool()] if beside == "tool" else [],
+        context_size=16_000,
+        system_prompt="Mind the rules. " * 2_500 if beside == "prompt" else "You work.",
+        **more,
+    )
+    await agent.reply(lab.user("look"))
+    assert lab.cut(agent)
     assert agent.model.summaries == 0
 
 
