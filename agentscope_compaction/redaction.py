@@ -53,8 +53,10 @@ _USERINFO = re.compile(r"(?<=[A-Za-z0-9])(:(?:\\{0,3}/){2})([^\s/?#\"'<>\\`]{1,5
 _NAMED = re.compile(
     r"(?<![A-Za-z0-9_])(?P<name>[A-Za-z_][A-Za-z0-9_.-]{0,63}+)"
     rf"(?P<quoted>{_ESC}[\"'])?\]?"
-    r"(?:(?P<sep>[ \t]{0,8}(?:=>|={1,3}|!={1,2}|:=|:(?!:|//|\\/))[ \t]{0,8}(?:\[\s{0,64})?)"
-    rf"|(?P<pair>,\s{{0,64}}{_ESC}[\"']value{_ESC}[\"'][ \t]{{0,8}}:[ \t]{{0,8}})"
+    r"(?:(?P<sep>[ \t]{0,8}(?:=>|={1,3}|!={1,2}|:=|:(?!:|//|\\/)(?:\*\*)?)[ \t]{0,8}"
+    r"(?:\[\s{0,64}|[|>][-+0-9]{0,2}[ \t]{0,8}(?:\n|\\{1,15}n)[ \t]{1,64}(?!-))?)"
+    rf"|(?P<pair>,\s{{0,64}}{_ESC}[\"']value{_ESC}[\"'][ \t]{{0,8}}:[ \t]{{0,8}}"
+    r"|(?:\s|\\{1,15}[nrt]){1,64}value(?::[ \t]{1,8}|=))"
     r"|(?P<comma>,\s{0,64})|(?P<tag>>))"
 )
 _OPENING = re.compile(
@@ -68,6 +70,7 @@ _BASIC_USER = re.compile(
     r"(?<=\s)(?P<head>(?:-u|--user)[ =]\s{0,4}(?:\\{0,15}[\"'])?[^\s:\"'\\/]{1,128}:)"
     r"(?P<value>[^\s\"'\\]{1,256})"
 )
+_FIRST_ARGUMENT = re.compile(r"[A-Za-z0-9_]\(\s{0,16}\\{0,15}[\"']\Z")
 _LIST_COMMA = re.compile(r"\\{0,15}[\"'`]\s{0,64},\s{0,64}")
 _SCHEME = re.compile(
     r"(?:Bearer|Basic|Token|Digest|Negotiate|ApiKey|Api-Key|Key|OAuth|DPoP|Bot)\s{1,4}", re.I
@@ -225,13 +228,17 @@ def _value_span(text: str, match: re.Match[str], level: int) -> tuple[int, int] 
         return _checked(text, value.start(), value.end(), level) if value else None
     opening = _OPENING.match(text, match.end())
     if match["comma"] is not None and not (match["quoted"] and _is_header(match["name"])):
-        return None
+        # getenv("API_KEY", "x1"), define('DB_PASSWORD', 'x1'): code, so it must look like one
+        before = text[max(0, match.start() - 40) : match.start()]
+        if not match["quoted"] or not _FIRST_ARGUMENT.search(before):
+            return None
+        level = 1
     if opening:
         end = _closing(text, opening)
         if text[opening.end() : end][:1].isspace() or _is_header(text[opening.end() : end]):
             return None
         return _checked(text, opening.end(), end, level)
-    return _bare_span(text, match, level) if match["sep"] is not None else None
+    return _bare_span(text, match, level) if match["sep"] or match["pair"] else None
 
 
 def _is_header(name: str) -> bool:
@@ -256,7 +263,7 @@ def _closing(text: str, opening: re.Match[str]) -> int:
 
 def _bare_span(text: str, match: re.Match[str], level: int) -> tuple[int, int] | None:
     """The span of an unquoted value, read as its surroundings suggest."""
-    name, start, separator = match["name"], match.end(), match["sep"].strip()
+    name, start, separator = match["name"], match.end(), (match["sep"] or ":").strip()
     before = text[max(0, match.start() - 16) : match.start()]
     if name.lower().endswith("cookie") and separator == ":":
         cookie = _COOKIE_BARE.match(text, start)

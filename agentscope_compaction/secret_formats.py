@@ -184,7 +184,7 @@ def strength(name: str) -> int:
         return 0
     if _STRONG.search(snake):
         return 2
-    return 1 if _WEAK.search(snake) else 0
+    return 1 if _WEAK.search(snake) or _STRONG.search(snake.removesuffix("s")) else 0
 
 
 def is_harmless(value: str) -> bool:
