@@ -16,6 +16,8 @@ from __future__ import annotations
 import re
 
 from agentscope_compaction.secret_formats import (
+    COMMAND,
+    COMMANDS,
     FORMATS,
     INFIXED,
     INFIXES,
@@ -67,7 +69,8 @@ _FLAG = re.compile(
     r"(?P<value>[^\s\"'\\=-][^\s\"'\\]{0,1023}+)"
 )
 _BASIC_USER = re.compile(
-    r"(?<=\s)(?P<head>(?:-u|--user)[ =]\s{0,4}(?:\\{0,15}[\"'])?[^\s:\"'\\/]{1,128}:)"
+    r"(?<=\s)(?P<head>(?:-u(?:[ =]\s{0,4})?|--user[ =]\s{0,4})(?:\\{0,15}[\"'])?"
+    r"[^\s:\"'\\/]{1,128}:)"
     r"(?P<value>[^\s\"'\\]{1,256})"
 )
 _FIRST_ARGUMENT = re.compile(r"[A-Za-z0-9_]\(\s{0,16}\\{0,15}[\"']\Z")
@@ -166,9 +169,7 @@ def _prose(text: str) -> tuple[str, int]:
 
 
 def _flags(text: str) -> tuple[str, int]:
-    """Replace ``--password x`` and ``curl -u user:x``."""
-    if "--" not in text and "-u" not in text:
-        return text, 0
+    """Replace ``--password x``, ``curl -u user:x`` and ``sshpass -p x``."""
     count = 0
 
     def flag(match: re.Match[str]) -> str:
@@ -185,7 +186,18 @@ def _flags(text: str) -> tuple[str, int]:
         count += 1
         return match["head"] + REDACTED
 
-    return _BASIC_USER.sub(user, _FLAG.sub(flag, text)), count
+    def command(match: re.Match[str]) -> str:
+        nonlocal count
+        if is_harmless(match["value"]):
+            return match[0]
+        count += 1
+        return match["head"] + REDACTED
+
+    if "--" in text or "-u" in text:
+        text = _BASIC_USER.sub(user, _FLAG.sub(flag, text))
+    if any(name in text for name in COMMANDS):
+        text = COMMAND.sub(command, text)
+    return text, count
 
 
 def _named(text: str) -> tuple[str, int]:
