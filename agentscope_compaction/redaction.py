@@ -37,6 +37,7 @@ REDACTED = "[redacted]"
 _MAX_VALUE = 8192
 _MAX_PASSES = 8
 _ESC = r"\\{0,15}"
+_UNICODE_ESCAPE = re.compile(r"(?P<escape>\\{1,15})u(?P<code>[0-9A-Fa-f]{4})")
 _KEY_BEGIN = re.compile(
     r"----[- ]BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?[- ]----|Private-Lines: [0-9]{1,4}"
 )
@@ -95,7 +96,25 @@ def redact_secrets(text: str) -> str:
 
 
 def redact_and_count(text: str) -> tuple[str, int]:
-    """Return the redacted text and how many secrets were replaced in it."""
+    r"""Return the redacted text and how many secrets were replaced in it.
+
+    A text without any comes back as it is; in one with some, JSON's escapes of plain characters
+    (``\u0026`` for ``&``) are written out.
+    """
+    readable = _UNICODE_ESCAPE.sub(_written_out, text) if "\\u" in text else text
+    clean, total = _passes(readable)
+    return (clean, total) if total else (text, 0)
+
+
+def _written_out(match: re.Match[str]) -> str:
+    """The character of an escape, unless it would end or break the string it stands in."""
+    character = chr(int(match["code"], 16))
+    if character == '"':
+        return match["escape"] + character
+    return character if character.isprintable() and character != "\\" else match[0]
+
+
+def _passes(text: str) -> tuple[str, int]:
     total = 0
     for _ in range(_MAX_PASSES):  # a replacement can uncover the secret glued to it
         found = 0

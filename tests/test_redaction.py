@@ -152,6 +152,14 @@ SECRETS = [
     ('os.getenv("API_KEY", "hunter2hunter")', "hunter2"),
     (r"os.getenv(\"API_KEY\", \"hunter2hunter\")", "hunter2"),
     ('{"api_keys": ["abc123DEF456", "hunter2hunter"]}', "hunter2"),
+    # characters that the writers of JSON escape: all beyond ASCII, or those that HTML knows
+    (json.dumps({"note": "密码：hunter2"}), "hunter2"),
+    (json.dumps({"密码": "hunter2"}), "hunter2"),
+    (json.dumps(json.dumps({"note": "数据库密码是 hunter2"})), "hunter2"),
+    (r'{"url": "https://host/?a=1\u0026token=hunter2"}', "hunter2"),
+    (r'{"body": "\u003cpassword\u003ehunter2\u003c/password\u003e"}', "hunter2"),
+    (r'{"cmd": "PASSWORD\u003d\u0027hunter2\u0027 run"}', "hunter2"),
+    (r'{"body": "{\u0022password\u0022: \u0022hunter2\u0022}"}', "hunter2"),
     # lists after a name
     ('{"password": ["fake1a", "hunter2"]}', "hunter2"),
     ('{"password": ["fake1a", "fake1b", "hunter2"]}', "hunter2"),
@@ -289,6 +297,7 @@ HARMLESS = [
     'Table("tokens", "id", "created_at_2024")',
     "passwords = load_passwords()",
     "api_keys: list[str], access_tokens: 12345",
+    r"a \u0026 b \u003c c \u5bc6\u7801\u662f\u5fc5\u586b\u7684 C:\users \ud83d\ude00 \u000a \u0022",
     "users.map(token => token.id)",
     "password => hash(password)",
     "the password is required, the token was expired and the secret is out",
@@ -321,6 +330,7 @@ ADVERSARIAL = {
     "values": "password\n value" * 70_000,
     "commands": "mysql " * 170_000,
     "logins": "login a " * 120_000 + "password ",
+    "escapes": "\\u0026" * 160_000,
     "key gaps": ("-----BEGIN PRIVATE KEY-----" + " 1:" * 300) * 1_000,
     "key lines": "-----BEGIN PRIVATE KEY-----\n" + "1\tMIIEfakefakefakefake\n" * 40_000,
     "empty key blocks": "-----BEGIN PRIVATE KEY----------END PRIVATE KEY-----" * 20_000,
@@ -361,6 +371,13 @@ def test_names_and_structure_stay_readable() -> None:
         '{"headers":{"Authorization":"Bearer [redacted]"},"url":"https://[redacted]@h/"}',
         2,
     )
+
+
+def test_what_was_json_stays_json() -> None:
+    """The escapes that are written out end no string."""
+    text = json.dumps({"note": '密码："hunter2" \\ \n \x00 \ud800 😀 "', "password": "hunter2"})
+    for escaped in (text, text.replace('\\"', "\\u0022")):
+        assert json.loads(redact_secrets(escaped))["password"] == REDACTED
 
 
 @given(st.lists(st.sampled_from(FRAGMENTS), max_size=8))
