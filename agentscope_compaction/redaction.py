@@ -16,6 +16,8 @@ from __future__ import annotations
 import re
 
 from agentscope_compaction.secret_formats import (
+    COMMAND,
+    COMMANDS,
     FORMATS,
     INFIXED,
     INFIXES,
@@ -37,6 +39,7 @@ REDACTED = "[redacted]"
 _MAX_VALUE = 8192
 _MAX_PASSES = 8
 _ESC = r"\\{0,15}"
+_UNICODE_ESCAPE = re.compile(r"(?P<escape>\\{1,15})u(?P<code>[0-9A-Fa-f]{4})")
 _KEY_BEGIN = re.compile(
     r"----[- ]BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?[- ]----|Private-Lines: [0-9]{1,4}"
 )
@@ -55,8 +58,10 @@ _USERINFO = re.compile(r"(?<=[A-Za-z0-9])(:(?:\\{0,3}/){2})([^\s/?#\"'<>\\`]{1,5
 _NAMED = re.compile(
     r"(?<![A-Za-z0-9_])(?P<name>[A-Za-z_][A-Za-z0-9_.-]{0,63}+)"
     rf"(?P<quoted>{_ESC}[\"'])?\]?"
-    r"(?:(?P<sep>[ \t]{0,8}(?:=>|={1,3}|!={1,2}|:=|:(?!:|//|\\/))[ \t]{0,8}(?:\[\s{0,64})?)"
-    rf"|(?P<pair>,\s{{0,64}}{_ESC}[\"']value{_ESC}[\"'][ \t]{{0,8}}:[ \t]{{0,8}})"
+    r"(?:(?P<sep>[ \t]{0,8}(?:=>|={1,3}|!={1,2}|:=|:(?!:|//|\\/)(?:\*\*)?)[ \t]{0,8}"
+    r"(?:\[\s{0,64}|[|>][-+0-9]{0,2}[ \t]{0,8}(?:\n|\\{1,15}n)[ \t]{1,64}(?!-))?)"
+    rf"|(?P<pair>,\s{{0,64}}{_ESC}[\"']value{_ESC}[\"'][ \t]{{0,8}}:[ \t]{{0,8}}"
+    r"|(?:\s|\\{1,15}[nrt]){1,64}value(?::[ \t]{1,8}|=))"
     r"|(?P<comma>,\s{0,64})|(?P<tag>>))"
 )
 _OPENING = re.compile(
@@ -67,9 +72,11 @@ _FLAG = re.compile(
     r"(?P<value>[^\s\"'\\=-][^\s\"'\\]{0,1023}+)"
 )
 _BASIC_USER = re.compile(
-    r"(?<=\s)(?P<head>(?:-u|--user)[ =]\s{0,4}(?:\\{0,15}[\"'])?[^\s:\"'\\/]{1,128}:)"
+    r"(?<=\s)(?P<head>(?:-u(?:[ =]\s{0,4})?|--user[ =]\s{0,4})(?:\\{0,15}[\"'])?"
+    r"[^\s:\"'\\/]{1,128}:)"
     r"(?P<value>[^\s\"'\\]{1,256})"
 )
+_FIRST_ARGUMENT = re.compile(r"[A-Za-z0-9_]\(\s{0,16}\\{0,15}[\"']\Z")
 _LIST_COMMA = re.compile(r"\\{0,15}[\"'`]\s{0,64},\s{0,64}")
 _SCHEME = re.compile(
     r"(?:Bearer|Basic|Token|Digest|Negotiate|ApiKey|Api-Key|Key|OAuth|DPoP|Bot)\s{1,4}", re.I
@@ -91,7 +98,25 @@ def redact_secrets(text: str) -> str:
 
 
 def redact_and_count(text: str) -> tuple[str, int]:
-    """Return the redacted text and how many secrets were replaced in it."""
+    r"""Return the redacted text and how many secrets were replaced in it.
+
+    A text without any comes back as it is; in one with some, JSON's escapes of plain characters
+    (``\u0026`` for ``&``) are written out.
+    """
+    readable = _UNICODE_ESCAPE.sub(_written_out, text) if "\\u" in text else text
+    clean, total = _passes(readable)
+    return (clean, total) if total else (text, 0)
+
+
+def _written_out(match: re.Match[str]) -> str:
+    """The character of an escape, unless it would end or break the string it stands in."""
+    character = chr(int(match["code"], 16))
+    if character == '"':
+        return match["escape"] + character
+    return character if character.isprintable() and character != "\\" else match[0]
+
+
+def _passes(text: str) -> tuple[str, int]:
     total = 0
     for _ in range(_MAX_PASSES):  # a replacement can uncover the secret glued to it
         found = 0
@@ -167,9 +192,7 @@ def _prose(text: str) -> tuple[str, int]:
 
 
 def _flags(text: str) -> tuple[str, int]:
-    """Replace ``--password x`` and ``curl -u user:x``."""
-    if "--" not in text and "-u" not in text:
-        return text, 0
+    """Replace ``--password x``, ``curl -u user:x`` and ``sshpass -p x``."""
     count = 0
 
     def flag(match: re.Match[str]) -> str:
@@ -186,7 +209,18 @@ def _flags(text: str) -> tuple[str, int]:
         count += 1
         return match["head"] + REDACTED
 
-    return _BASIC_USER.sub(user, _FLAG.sub(flag, text)), count
+    def command(match: re.Match[str]) -> str:
+        nonlocal count
+        if is_harmless(match["value"]):
+            return match[0]
+        count += 1
+        return match["head"] + REDACTED
+
+    if "--" in text or "-u" in text:
+        text = _BASIC_USER.sub(user, _FLAG.sub(flag, text))
+    if any(name in text for name in COMMANDS):
+        text = COMMAND.sub(command, text)
+    return text, count
 
 
 def _named(text: str) -> tuple[str, int]:
@@ -229,13 +263,17 @@ def _value_span(text: str, match: re.Match[str], level: int) -> tuple[int, int] 
         return _checked(text, value.start(), value.end(), level) if value else None
     opening = _OPENING.match(text, match.end())
     if match["comma"] is not None and not (match["quoted"] and _is_header(match["name"])):
-        return None
+        # getenv("API_KEY", "x1"), define('DB_PASSWORD', 'x1'): code, so it must look like one
+        before = text[max(0, match.start() - 40) : match.start()]
+        if not match["quoted"] or not _FIRST_ARGUMENT.search(before):
+            return None
+        level = 1
     if opening:
         end = _closing(text, opening)
         if text[opening.end() : end][:1].isspace() or _is_header(text[opening.end() : end]):
             return None
         return _checked(text, opening.end(), end, level)
-    return _bare_span(text, match, level) if match["sep"] is not None else None
+    return _bare_span(text, match, level) if match["sep"] or match["pair"] else None
 
 
 def _is_header(name: str) -> bool:
@@ -260,7 +298,7 @@ def _closing(text: str, opening: re.Match[str]) -> int:
 
 def _bare_span(text: str, match: re.Match[str], level: int) -> tuple[int, int] | None:
     """The span of an unquoted value, read as its surroundings suggest."""
-    name, start, separator = match["name"], match.end(), match["sep"].strip()
+    name, start, separator = match["name"], match.end(), (match["sep"] or ":").strip()
     before = text[max(0, match.start() - 16) : match.start()]
     if name.lower().endswith("cookie") and separator == ":":
         cookie = _COOKIE_BARE.match(text, start)

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 __all__ = [
+    "COMMAND",
+    "COMMANDS",
     "FORMATS",
     "INFIXED",
     "INFIXES",
@@ -79,8 +81,10 @@ _FORMAT_LIST = (
     r"(?<=webhook\.office\.com/webhookb2/)[A-Za-z0-9@/-]{40,255}+",  # Teams
     r"[0-9]{8,10}:AA[A-Za-z0-9_-]{32,40}+",  # Telegram bot
     r"(?<=hooks\.slack\.com/services/)[A-Za-z0-9/_-]{20,255}+",
+    # The password of an ODBC connection; a shell's PWD is a folder
+    r"(?:(?<=;PWD=)|(?<=; PWD=))(?![/$~{%\[])[^\s;\"'\\]{3,255}+",
     # A bearer credential in prose or a log line; the word alone ("bearer authentication") is none
-    r"(?<=[Bb]earer )(?=[A-Za-z._~+/-]{0,64}[0-9])[A-Za-z0-9._~+/-]{6,8192}+=*",
+    r"(?:(?<=[Bb]earer )|(?<=BEARER ))(?=[A-Za-z._~+/-]{0,64}[0-9])[A-Za-z0-9._~+/-]{6,8192}+=*",
 )
 FORMATS = re.compile(r"(?<![A-Za-z0-9_-])(?:" + "|".join(_FORMAT_LIST) + ")")
 """One search for every secret that its own spelling gives away."""
@@ -130,6 +134,17 @@ _OTHER_WORDS = (
 PROSE = ((_WORDS, _ENGLISH), (_OTHER_WORDS, _OTHER_LANGUAGES))
 """Secrets announced in a sentence. One of the words, in lower case, is in every sentence that the
 pattern beside them finds; most inputs of tools hold none."""
+
+COMMANDS = ("sshpass", "mysql", "mariadb", "redis-cli", "docker login", "password ")
+COMMAND = re.compile(
+    r"(?<![A-Za-z0-9_])(?P<head>(?:sshpass\s{1,4}-p\s{0,4}"
+    r"|(?:mysql|mysqldump|mysqladmin|mariadb)\s(?:[^\n|;&]{0,200}\s)?-p(?!-)"
+    r"|redis-cli\s(?:[^\n|;&]{0,200}\s)?-a\s{1,4}"
+    r"|docker\slogin\s(?:[^\n|;&]{0,200}\s)?-p\s{1,4}"
+    r"|login\s{1,16}[^\s\"']{1,128}(?:\s|\\{1,15}[nrt]){1,16}password\s{1,16})(?:\\{0,15}[\"'])?)"
+    r"(?P<value>[^\s\"'\\;|&][^\s\"'\\]{0,255})"
+)
+"""Passwords of programs that take them without a telling name, and of ``.netrc``."""
 
 _STRONG = re.compile(
     r"(?:password|passwd|passphrase|passcode|apikey)[0-9]{0,3}\Z"
@@ -210,7 +225,7 @@ def strength(name: str) -> int:
         return 0
     if _STRONG.search(snake):
         return 2
-    return 1 if _WEAK.search(snake) else 0
+    return 1 if _WEAK.search(snake) or _STRONG.search(snake.removesuffix("s")) else 0
 
 
 def is_harmless(value: str) -> bool:

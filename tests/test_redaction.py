@@ -108,6 +108,18 @@ SECRETS = [
     ("curl -H 'X-Api-Key: abc1' https://host/", "abc1"),
     ("curl -u admin:s3cret https://host/", "s3cret"),
     ("tool --password hunter2 --verbose", "hunter2"),
+    ("curl -uadmin:hunter2 https://host/", "hunter2"),
+    ("sshpass -p hunter2 ssh host", "hunter2"),
+    ("sshpass -p'hunter2' ssh host", "hunter2"),
+    (r"{\"cmd\": \"sshpass -p \\\"hunter2\\\" ssh host\"}", "hunter2"),
+    ("mysql -u root -phunter2 shop", "hunter2"),
+    ("mysqldump -phunter2 shop", "hunter2"),
+    ("redis-cli -h host -a hunter2 ping", "hunter2"),
+    ("docker login -u ada -p hunter2 registry", "hunter2"),
+    ("machine host login ada password hunter2", "hunter2"),
+    (r"machine host\n login ada\n password hunter2", "hunter2"),
+    ("Driver={x};UID=ada;PWD=hunter2;", "hunter2"),
+    ("sent BEARER abc123def to host", "abc123def"),
     ("tool --api-key=abc1", "abc1"),
     ("export API_KEY=abc", "abc"),
     ("GITHUB_TOKEN=abc", "abc"),
@@ -129,6 +141,26 @@ SECRETS = [
     ("'password' => 'abc1',", "abc1"),
     (':api_key=>"abc1"', "abc1"),
     ('"clientSecret" => abc1', "abc1"),
+    # names and values apart, as configuration has them
+    ("- name: DB_PASSWORD\n  value: hunter2\n", "hunter2"),
+    ("- name: DB_PASSWORD\n  value: 'hunter2'\n", "hunter2"),
+    (r"- name: DB_PASSWORD\n  value: hunter2\n", "hunter2"),
+    ('<add key="ApiKey" value="hunter2"/>', "hunter2"),
+    ("password: |\n  hunter2\n", "hunter2"),
+    (r"api_key: >-\n    hunter2\n", "hunter2"),
+    ("**Password:** hunter2", "hunter2"),
+    ("define('DB_PASSWORD', 'hunter2hunter');", "hunter2"),
+    ('os.getenv("API_KEY", "hunter2hunter")', "hunter2"),
+    (r"os.getenv(\"API_KEY\", \"hunter2hunter\")", "hunter2"),
+    ('{"api_keys": ["abc123DEF456", "hunter2hunter"]}', "hunter2"),
+    # characters that the writers of JSON escape: all beyond ASCII, or those that HTML knows
+    (json.dumps({"note": "密码：hunter2"}), "hunter2"),
+    (json.dumps({"密码": "hunter2"}), "hunter2"),
+    (json.dumps(json.dumps({"note": "数据库密码是 hunter2"})), "hunter2"),
+    (r'{"url": "https://host/?a=1\u0026token=hunter2"}', "hunter2"),
+    (r'{"body": "\u003cpassword\u003ehunter2\u003c/password\u003e"}', "hunter2"),
+    (r'{"cmd": "PASSWORD\u003d\u0027hunter2\u0027 run"}', "hunter2"),
+    (r'{"body": "{\u0022password\u0022: \u0022hunter2\u0022}"}', "hunter2"),
     # lists after a name
     ('{"password": ["fake1a", "hunter2"]}', "hunter2"),
     ('{"password": ["fake1a", "fake1b", "hunter2"]}', "hunter2"),
@@ -239,6 +271,13 @@ HARMLESS = [
     "http://localhost:8080/@user",
     "ssh://git@github.com/x/y.git and git@github.com:x/y.git",
     "docker run -u 1000:1000 image",
+    "docker run -u1000:1000 -p 8080:80 image",
+    "mysql -u root -p shop_password",
+    "mysql -u root -p; docker login registry",
+    "mysql -p$PASSWORD shop",
+    "sshpass -p ${PASSWORD} ssh host",
+    "cd /srv;PWD=/srv make",
+    "the login page asks for a password twice",
     "sk-fading-circle-container",
     "secret_santa_list_of_the_year_2024, fw_update_version_2_of_the_firmware_image",
     "e2b_sandbox_template_identifier_v2 napi_create_reference_for_value_v10",
@@ -251,6 +290,15 @@ HARMLESS = [
     '"session_id": "abc123def456"',
     "<password></password>",
     "{{ password }}",
+    "- name: DB_PASSWORD\n  valueFrom:\n    secretKeyRef: {name: db, key: x}",
+    "private_key: |\n  -----BEGIN CERTIFICATE-----\n",
+    'getenv("API_KEY", "")',
+    'getattr(settings, "api_key", None)',
+    'row.get("password", "unknown")',
+    'Table("tokens", "id", "created_at_2024")',
+    "passwords = load_passwords()",
+    "api_keys: list[str], access_tokens: 12345",
+    r"a \u0026 b \u003c c \u5bc6\u7801\u662f\u5fc5\u586b\u7684 C:\users \ud83d\ude00 \u000a \u0022",
     "users.map(token => token.id)",
     "password => hash(password)",
     "the password is required, the token was expired and the secret is out",
@@ -279,6 +327,11 @@ ADVERSARIAL = {
     "backslashes": "password=" + "\\" * 10**6,
     "unclosed quotes": "password='password=\"" * 50_000,
     "open key blocks": "-----BEGIN PRIVATE KEY-----" * 37_000,
+    "block scalars": "password: |\n" * 80_000,
+    "values": "password\n value" * 70_000,
+    "commands": "mysql " * 170_000,
+    "logins": "login a " * 120_000 + "password ",
+    "escapes": "\\u0026" * 160_000,
     "key gaps": ("-----BEGIN PRIVATE KEY-----" + " 1:" * 300) * 1_000,
     "key lines": "-----BEGIN PRIVATE KEY-----\n" + "1\tMIIEfakefakefakefake\n" * 40_000,
     "empty key blocks": "-----BEGIN PRIVATE KEY----------END PRIVATE KEY-----" * 20_000,
@@ -319,6 +372,13 @@ def test_names_and_structure_stay_readable() -> None:
         '{"headers":{"Authorization":"Bearer [redacted]"},"url":"https://[redacted]@h/"}',
         2,
     )
+
+
+def test_what_was_json_stays_json() -> None:
+    """The escapes that are written out end no string."""
+    text = json.dumps({"note": '密码："hunter2" \\ \n \x00 \ud800 😀 "', "password": "hunter2"})
+    for escaped in (text, text.replace('\\"', "\\u0022")):
+        assert json.loads(redact_secrets(escaped))["password"] == REDACTED
 
 
 @given(st.lists(st.sampled_from(FRAGMENTS), max_size=8))

@@ -64,9 +64,17 @@ class AnswerCache:
             try:
                 value = json.loads(line)
                 numbers = value["answers"].items()
-                answers = {name: Answer(float(c), float(r)) for name, (c, r) in numbers}
+                answers = {
+                    name: Answer(_probability(c), _probability(r)) for name, (c, r) in numbers
+                }
                 self._known[str(value["key"])] = (str(value["model"]), answers)
-            except (ValueError, KeyError, TypeError, AttributeError):
-                continue  # torn by a crash: that cut is asked again
+            except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+                continue  # torn by a crash, or edited: that cut is asked again
         if filled and not self._known:
             raise ConfigurationError("the resume file holds no answers of a calibration")
+
+
+def _probability(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise ValueError("not a probability")
+    return float(value)

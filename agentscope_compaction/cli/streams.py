@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["abandon_stdout", "command_line", "console_for", "inert", "say_error", "tame_streams"]
 
 _PROGRAM = "agentscope-compaction"
-_PIPED_WIDTH = 100
+_UNKNOWN_WIDTH = 100
 """Columns where no terminal says how many it has and COLUMNS is not set."""
 
 
@@ -77,14 +77,24 @@ def console_for(stream: TextIO) -> Console:
     """
     from rich.console import Console
 
-    piped = not stream.isatty() and "COLUMNS" not in os.environ
     return Console(
         file=stream,
-        width=_PIPED_WIDTH if piped else None,
+        width=_width(stream),
         markup=False,
         emoji=False,
         highlight=False,
     )
+
+
+def _width(stream: TextIO) -> int:
+    """Columns to print in; a width of 0, which some set and some terminals report, is none."""
+    given = os.environ.get("COLUMNS", "").strip()
+    if given.isascii() and given.isdigit() and int(given) > 0:
+        return int(given)
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or _UNKNOWN_WIDTH
+    except (OSError, ValueError):
+        return _UNKNOWN_WIDTH
 
 
 def abandon_stdout(*, only_if_broken: bool = False) -> None:

@@ -89,8 +89,10 @@ def check_headers(headers: Mapping[str, str] | None) -> dict[str, SecretStr]:
     """Return extra headers with their values hidden; they often carry a gateway's key.
 
     Raises:
-        ConfigurationError: A name or value that is not a legal header.
+        ConfigurationError: No mapping, or a name or value that is not a legal header.
     """
+    if headers is not None and not isinstance(headers, Mapping):
+        raise ConfigurationError("headers must map names to values")
     checked: dict[str, SecretStr] = {}
     for name, value in (headers or {}).items():
         if name != text_of(name) or not _HEADER_NAME.fullmatch(name):

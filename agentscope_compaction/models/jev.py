@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 import os
 import sys
 import time
@@ -39,6 +38,8 @@ DEFAULT_BASE_URL = "https://api.typesafe.ai"
 """Where System One is served."""
 DEFAULT_MODEL = "jev-1.13.0"
 """A pinned version, not the alias ``jev-latest``: thresholds belong to a version."""
+_LONGEST_SECONDS = 10**9
+"""Thirty years; clocks are floats, which cannot hold every int."""
 
 logger = logging.getLogger("agentscope_compaction")
 
@@ -262,7 +263,7 @@ def _check_numbers(
     timeout: float, max_retries: int, retry_delay: float, max_questions: int | None
 ) -> None:
     for name, number in (("timeout", timeout), ("retry_delay", retry_delay)):
-        if not _is_a(number, int, float) or not 0 <= number < math.inf:
+        if not _is_a(number, int, float) or not 0 <= number <= _LONGEST_SECONDS:
             raise ConfigurationError(f"{name} must be a finite number of seconds")
     if timeout == 0:
         raise ConfigurationError("timeout must be positive")

@@ -12,6 +12,7 @@ import pytest
 
 from agentscope_compaction.calibration.cache import AnswerCache
 from agentscope_compaction.calibration.run import Task, estimate, judge, tasks_for
+from agentscope_compaction.core.decisions import Answer
 from agentscope_compaction.errors import ConfigurationError, DecisionModelError
 from agentscope_compaction.testing import ScriptedDecisionModel
 
@@ -103,3 +104,17 @@ async def test_requests_in_flight_are_bounded(tasks: list[Task]) -> None:
 
     await judge(tasks, slow, concurrency=2)
     assert 1 <= most <= 2
+
+
+@pytest.mark.parametrize(
+    "number", ["NaN", "1e400", "9" * 400, "-0.1", "1.01", "true", '"0.5"', "null", "[" * 90_000]
+)
+def test_answers_that_are_none_are_asked_again(number: str, tmp_path: Path) -> None:
+    """A line of the file counts only if each of its answers is a probability."""
+    path = tmp_path / "answers"
+    good = '{"key": "k", "model": "m", "answers": {"t1": [0.25, 1]}}'
+    bad = good.replace('"k"', '"other"').replace("0.25", number)
+    path.write_text(f"{good}\n{bad}", "utf-8")
+    cache = AnswerCache(path)
+    assert len(cache) == 1
+    assert cache.get("k") == ("m", {"t1": Answer(0.25, 1.0)})

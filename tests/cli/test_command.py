@@ -73,6 +73,14 @@ def test_width_is_respected(run: Run, columns: int) -> None:
         assert len(line) <= columns
 
 
+@pytest.mark.parametrize("columns", ["0", "000", "-5", "wide", ""])
+def test_a_width_that_is_none_is_ignored(run: Run, columns: str) -> None:
+    """Everything is printed, as in a pipe that says nothing."""
+    done = run("demo", COLUMNS=columns)
+    assert done.returncode == 0 and done.stderr == b""
+    assert "Nothing is lost" in done.stdout.decode()
+
+
 def test_completion_knows_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     """Completion is the root's business alone, and covers all commands alike."""
     assert main(["--help"]) == 0
