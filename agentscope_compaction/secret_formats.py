@@ -17,6 +17,7 @@ __all__ = [
     "INFIXED",
     "INFIXES",
     "PROSE",
+    "REDACTED",
     "holds_any",
     "is_expression",
     "is_harmless",
@@ -25,6 +26,9 @@ __all__ = [
     "may_name",
     "strength",
 ]
+
+REDACTED = "[redacted]"
+"""What stands in for a secret."""
 
 _FORMAT_LIST = (
     r"(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?![A-Za-z0-9])",  # AWS access key id
@@ -89,8 +93,8 @@ _FORMAT_LIST = (
 FORMATS = re.compile(r"(?<![A-Za-z0-9_-])(?:" + "|".join(_FORMAT_LIST) + ")")
 """One search for every secret that its own spelling gives away."""
 _RUN = 16
-"""Every such secret is a run of so many of these characters, but Slack's and what a bearer is."""
-_SHORTER = ("xox", "earer ")
+"""Every such secret is a run of so many of these characters, or holds one of these."""
+_SHORTER = ("xox", "earer ", "EARER ", "PWD=")
 _IN_RUN = bytes(
     b"01"[chr(code).isalnum() or chr(code) in "_.$+/=:~@-"] if code < 128 else 48
     for code in range(256)

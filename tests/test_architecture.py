@@ -18,7 +18,7 @@ PACKAGE = "agentscope_compaction"
 LAYERS = (
     {"errors", "environment"},
     {"core"},
-    {"redaction", "secret_formats", "tokens"},
+    {"redaction", "named_secrets", "private_keys", "secret_formats", "tokens"},
     {"models", "archive", "outgoing", "memory"},
     {"compact"},
     {"compactor", "agents"},
