@@ -87,7 +87,7 @@ async def test_unknown_calls_are_refused(lab: Any) -> None:
     """A call the proposal does not know is an error, and nothing is applied."""
     agent = await lab.worked()
     proposal = await agent.propose_compaction(goal="sum up")
-    for calls in (["t99"], "t1"):
+    for calls in (["t99"], "t1", b"t1", 1, [None]):
         with pytest.raises(ConfigurationError):
             await agent.accept_compaction(proposal, calls=calls)
     assert lab.cut(agent) == []
