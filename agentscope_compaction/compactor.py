@@ -274,8 +274,12 @@ class Compactor:
         return await accepting.load_proposal(self.archive, proposal_id, archive_ref)
 
     def recall_tool(self) -> FunctionTool:
-        """Return the read-only tool ``recall_tool_output`` over this compactor's archive."""
-        return recall_tool(lambda: self.archive, self._on_recall)
+        """Return the read-only tool ``recall_tool_output`` over this compactor's archive.
+
+        A recall takes at most the options' ``total_timeout_seconds``.
+        """
+        seconds = self.options.total_timeout_seconds
+        return recall_tool(lambda: self.archive, self._on_recall, seconds)
 
     async def _on_recall(self, ref: str, call_id: str) -> None:
         """Count a recall: the agent needed what was cut, an observed false drop."""
