@@ -35,6 +35,7 @@ from agentscope_compaction.errors import (
     StaleProposalError,
 )
 from agentscope_compaction.memory import AnswerMemory
+from agentscope_compaction.models.ask import is_local
 from agentscope_compaction.models.seam import DecisionModel
 from agentscope_compaction.redaction import redact_secrets
 
@@ -145,7 +146,7 @@ class Compactor:
         judge = Judge(self.decision_model, self._redact, self._memory)
         chosen = judge.options(options or self.options, target_tokens)
         request = subject.request(
-            goal or self.goal or subject.goal,
+            goal or self.goal or subject.goal(local=is_local(self.decision_model)),
             chosen,
             self.eligible_tool_names,
             names_in(protected_message_ids, "protected_message_ids"),
@@ -274,8 +275,12 @@ class Compactor:
         return await accepting.load_proposal(self.archive, proposal_id, archive_ref)
 
     def recall_tool(self) -> FunctionTool:
-        """Return the read-only tool ``recall_tool_output`` over this compactor's archive."""
-        return recall_tool(lambda: self.archive, self._on_recall)
+        """Return the read-only tool ``recall_tool_output`` over this compactor's archive.
+
+        A recall takes at most the options' ``total_timeout_seconds``.
+        """
+        seconds = self.options.total_timeout_seconds
+        return recall_tool(lambda: self.archive, self._on_recall, seconds)
 
     async def _on_recall(self, ref: str, call_id: str) -> None:
         """Count a recall: the agent needed what was cut, an observed false drop."""

@@ -12,6 +12,7 @@ from agentscope_compaction.agents.apply import accept_edits, restore_edits
 from agentscope_compaction.agents.bounded import stops_asked
 from agentscope_compaction.agents.notes import Notes
 from agentscope_compaction.agents.read_cache import evict_unseen
+from agentscope_compaction.agents.settings import names_in
 from agentscope_compaction.archive.protocol import Archive, AuditedArchive
 from agentscope_compaction.archive.records import ArchiveRecord
 from agentscope_compaction.core.jsontext import compact, digest
@@ -120,10 +121,8 @@ def _chosen(
     """Resolve decision ids or call ids to the decisions that act."""
     if calls is None:
         return set(edits)
-    if isinstance(calls, str):
-        raise ConfigurationError("calls must be a collection of ids")
     chosen: set[str] = set()
-    for name in calls:
+    for name in names_in(calls, "calls"):
         named = {d.id for d in proposal.decisions if name == d.id}  # a call id may read "t3" too
         named = named or {d.id for d in proposal.decisions if name == d.call_id}
         if not named:

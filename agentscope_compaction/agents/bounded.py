@@ -20,7 +20,7 @@ _running: set[asyncio.Task[None]] = set()
 
 
 async def bounded(
-    step: Coroutine[Any, Any, None], seconds: float, ended: Callable[[], object]
+    step: Coroutine[Any, Any, None], seconds: float, ended: Callable[[], object] = lambda: None
 ) -> BaseException | None:
     """Await a step for so many seconds; then ask it to end, and leave it behind if it does not.
 

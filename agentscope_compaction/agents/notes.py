@@ -39,7 +39,7 @@ class Notes:
     def judged_tokens(self) -> int | None:
         """Size of the context, in tokens, after the last judging."""
         value = self._entry.get("judged_tokens")
-        return value if isinstance(value, int) else None
+        return value if isinstance(value, int) and not isinstance(value, bool) else None
 
     @judged_tokens.setter
     def judged_tokens(self, tokens: int | None) -> None:
@@ -49,7 +49,7 @@ class Notes:
     def pending(self) -> dict[str, Any] | None:
         """The proposal that waits for a decision: ids, and the decision once there is one."""
         value = self._entry.get("pending")
-        return value if isinstance(value, dict) else None
+        return value if _names_proposal(value) else None
 
     def set_pending(self, proposal_id: str, archive_ref: str) -> None:
         """Note a proposal that waits."""
@@ -70,7 +70,7 @@ class Notes:
     def accepted(self) -> list[dict[str, str]]:
         """The accepted proposals, oldest first: proposal id and archive reference."""
         value = self._entry.get("accepted")
-        return list(value) if isinstance(value, list) else []
+        return [item for item in value if _names_proposal(item)] if isinstance(value, list) else []
 
     def add_accepted(self, proposal_id: str, archive_ref: str) -> None:
         """Note an accepted proposal."""
@@ -81,6 +81,13 @@ class Notes:
     def remove_accepted(self, proposal_id: str) -> None:
         """Forget a proposal that was undone."""
         self._set(accepted=[i for i in self.accepted if i.get("proposal_id") != proposal_id])
+
+
+def _names_proposal(value: object) -> bool:
+    """Whether this is a note of ours; a state may have been written by another version."""
+    return isinstance(value, dict) and all(
+        isinstance(value.get(key), str) for key in ("proposal_id", "archive_ref")
+    )
 
 
 def decide_pending(

@@ -51,12 +51,11 @@ class Subject:
     untouchable: list[str]
     """Ids of calls a running reply needs whole."""
 
-    @property
-    def goal(self) -> str:
-        """What happens next: by the agent's own state, or by messages without one."""
+    def goal(self, *, local: bool) -> str:
+        """Return what happens next: by the agent's own state, or by messages without one."""
         if self.agent is None:
-            return goal_of_messages(self.messages)
-        return goal_of(self.agent.state)
+            return goal_of_messages(self.messages, local=local)
+        return goal_of(self.agent.state, local=local)
 
     def request(
         self,

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from agentscope_compaction.agents.bounded import bounded
 from agentscope_compaction.agents.notes import Notes
 from agentscope_compaction.archive.protocol import Archive
 from agentscope_compaction.core.pairing import result_text
@@ -29,17 +30,19 @@ RECALL_TOOL = "recall_tool_output"
 """Name of the tool."""
 DEFAULT_LIMIT = 8_000
 _MOST = 50_000
+_SILENT = "The archive does not answer now; the original is still stored there."
 
 ArchiveOf = Callable[[], Archive]
 OnRecall = Callable[[str, str], Awaitable[None]]
 
 
-def recall_tool(archive_of: ArchiveOf, on_recall: OnRecall) -> FunctionTool:
+def recall_tool(archive_of: ArchiveOf, on_recall: OnRecall, seconds: float) -> FunctionTool:
     """Return the tool.
 
     Args:
         archive_of: Gives the archive, when first needed.
         on_recall: Told the reference and call id of every output recalled.
+        seconds: Time for one recall; an archive that takes longer is said not to answer.
     """
     from agentscope.message import TextBlock
     from agentscope.permission import PermissionBehavior, PermissionDecision
@@ -61,7 +64,12 @@ def recall_tool(archive_of: ArchiveOf, on_recall: OnRecall) -> FunctionTool:
             pattern: Return only lines that contain this text, ignoring case; alternatives are
                 separated by "|".
         """
-        text = await _recall(archive_of, on_recall, _agent_state, call_id)
+        found: list[tuple[str] | str] = []
+        recalling = _recall(archive_of, on_recall, _agent_state, call_id, found.append)
+        failure = await bounded(recalling, seconds)
+        if not found and isinstance(failure, Exception) and not isinstance(failure, TimeoutError):
+            raise failure
+        text = found[0] if found else _SILENT
         if isinstance(text, tuple):
             text = _page(text[0], offset, limit, pattern)
         return ToolChunk(content=[TextBlock(text=text)])
@@ -78,23 +86,28 @@ def recall_tool(archive_of: ArchiveOf, on_recall: OnRecall) -> FunctionTool:
 
 
 async def _recall(
-    archive_of: ArchiveOf, on_recall: OnRecall, state: AgentState, call_id: str
-) -> tuple[str] | str:
-    """Return the original as a one-tuple, or a sentence that says why there is none."""
+    archive_of: ArchiveOf,
+    on_recall: OnRecall,
+    state: AgentState,
+    call_id: str,
+    tell: Callable[[tuple[str] | str], None],
+) -> None:
+    """Tell the original as a one-tuple, or a sentence that says why there is none; then count."""
     found = _where(state, call_id)
     if isinstance(found, str):
-        return found
+        return tell(found)
     for ref in found.refs:
         try:
             text = await _original_text(archive_of(), ref, found)
         except ArchiveNotFoundError:
             continue
         except ArchiveError as exc:
-            return f"The archive cannot be read now ({exc}); the original is still stored there."
+            why = f"The archive cannot be read now ({exc}); the original is still stored there."
+            return tell(why)
         if text is not None:
-            await on_recall(ref, found.call_id)
-            return (text,)
-    return f"No archived output is known for call {call_id!r}."
+            tell((text,))
+            return await on_recall(ref, found.call_id)
+    return tell(f"No archived output is known for call {call_id!r}.")
 
 
 async def _original_text(archive: Archive, ref: str, found: _Found) -> str | None:

@@ -10,9 +10,15 @@ from agentscope.message import Msg, TextBlock, ToolCallBlock, ToolCallState
 from agentscope.state import AgentState
 from agentscope.tool import FunctionTool
 
-from agentscope_compaction import ConfigurationError, StaleProposalError, with_compaction
-from agentscope_compaction.testing import HistoryBuilder
-from agentscope_compaction.testing.chat import use
+from agentscope_compaction import (
+    CompactionMiddleware,
+    ConfigurationError,
+    StaleProposalError,
+    accept_all,
+    with_compaction,
+)
+from agentscope_compaction.testing import HistoryBuilder, ScriptedDecisionModel
+from agentscope_compaction.testing.chat import say, use
 
 pytestmark = pytest.mark.anyio
 
@@ -87,7 +93,7 @@ async def test_unknown_calls_are_refused(lab: Any) -> None:
     """A call the proposal does not know is an error, and nothing is applied."""
     agent = await lab.worked()
     proposal = await agent.propose_compaction(goal="sum up")
-    for calls in (["t99"], "t1"):
+    for calls in (["t99"], "t1", b"t1", 1, [None]):
         with pytest.raises(ConfigurationError):
             await agent.accept_compaction(proposal, calls=calls)
     assert lab.cut(agent) == []
@@ -406,6 +412,30 @@ async def test_the_tail_message_never_vanishes(lab: Any) -> None:
     proposal = await agent.propose_compaction(goal="sum up")
     assert [(d.action, d.reason) for d in proposal.decisions] == [("drop_result", "removal_unsafe")]
     assert await agent.accept_compaction(proposal) == ("t1",)
+
+
+@pytest.mark.parametrize("pasted", ["fault 17 in a log\n" * 30_000, "日志" * 30_000, "x" * 500_000])
+@pytest.mark.parametrize("form", ["hook", "agent", "messages"])
+async def test_a_message_that_holds_a_log_is_a_goal(lab: Any, pasted: str, form: str) -> None:
+    """However much a user pastes, what is asked of a remote model fits; a local one is told all."""
+    key = "sk-" + "4f9a" * 8
+    text = f"Find the fault. {'so ' * 1_990}{key} {pasted} Then mend page 3."
+    local = ScriptedDecisionModel({"call": 0.9, "result": 0.0}, local=True)
+    for judge in (lab.judge, local):
+        compactor = lab.compactor(judge)
+        hook = CompactionMiddleware(compactor, accept_all, trigger_tokens=100, during_reply=False)
+        turns = [*lab.script(4), [say("end")]]
+        agent = lab.agent(turns, middlewares=[hook] if form == "hook" else [])
+        await agent.reply(lab.user("look"))
+        if form == "hook":
+            await agent.reply(lab.user(text))
+        else:
+            agent.state.context.append(lab.user(text))
+            await compactor.propose(agent if form == "agent" else agent.state.context)
+    (sent,), (told,) = ([state["goal"] for state, _ in j.requests] for j in (lab.judge, local))
+    assert told == text
+    assert sent.startswith("Find the fault.") and sent.endswith("Then mend page 3.")
+    assert len(sent) < 10_000 and "sk-" not in sent
 
 
 @pytest.mark.parametrize("form", ["Msg", "JSON"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -61,6 +62,30 @@ async def test_odd_paging_never_fails(lab: Any) -> None:
     agent = await _cut(lab)
     assert "continue" not in await _recall(lab, agent, call_id="c1", offset=10**9)
     assert lab.page(1)[:1] in await _recall(lab, agent, call_id="c1", offset=-5, limit=-1)
+
+
+class _Mute:
+    """An archive of which one method never answers."""
+
+    def __init__(self, inner: Any, method: str) -> None:
+        self._inner, self._method = inner, method
+
+    def __getattr__(self, name: str) -> Any:
+        return self._wait if name == self._method else getattr(self._inner, name)
+
+    async def _wait(self, *args: Any) -> Any:
+        await asyncio.Event().wait()
+
+
+@pytest.mark.parametrize("mute", ["load_result", "record"])
+async def test_an_archive_that_never_answers(lab: Any, mute: str) -> None:
+    """The agent is told so, or is shown what was found, and goes on."""
+    agent = await _cut(lab, total_timeout_seconds=0.1)
+    agent.compaction_driver.compactor._archive = _Mute(lab.archive, mute)
+    async with asyncio.timeout(10):
+        shown = await _recall(lab, agent, call_id="c1")
+    assert ("does not answer" in shown) == (mute == "load_result")
+    assert (lab.page(1) in shown) == (mute == "record")
 
 
 async def test_removed_calls_and_later_passes(lab: Any) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from agentscope.agent import Agent
 from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
@@ -18,6 +19,8 @@ from agentscope_compaction import (
     CompactionOptions,
     StaleProposalError,
     Thresholds,
+    accept_all,
+    with_compaction,
 )
 from agentscope_compaction.testing import ScriptedDecisionModel
 
@@ -96,6 +99,28 @@ async def test_notes_are_small_json(lab: Any) -> None:
     text = json.dumps(notes)
     assert list(notes) == ["agentscope_compaction"] and len(text) < 8_000
     assert "question" not in text and "page" not in text
+
+
+_ODD = [{"decision": True}, {"proposal_id": 1, "archive_ref": "a", "decision": True}, "x", [1], 7]
+
+
+@pytest.mark.parametrize("odd", _ODD, ids=str)
+@pytest.mark.parametrize("key", ["pending", "accepted", "accepted item", "judged_tokens", None])
+async def test_notes_of_another_form_are_no_notes(lab: Any, key: str | None, odd: Any) -> None:
+    """A state that something else wrote into still compacts, recalls and restores."""
+    compactor = lab.compactor()
+    cls = with_compaction(compactor, review=accept_all, trigger_tokens=2_000)(Agent)
+    agent = lab.agent(lab.script(4), cls=cls)
+    wrapped = {"accepted": [odd]} if key == "accepted item" else {key: odd}
+    agent.state.middle_context["agentscope_compaction"] = odd if key is None else wrapped
+    chunk = await compactor.recall_tool()(call_id="c0", _agent_state=agent.state)
+    assert "No archived output is known" in chunk.content[0].text
+    assert await agent.restore_compaction() == ()
+    await agent.reply(lab.user("look"))
+    assert lab.cut(agent)
+    while await agent.restore_compaction():
+        pass
+    assert lab.cut(agent) == []
 
 
 async def test_unchanged_calls_are_not_asked_again(lab: Any) -> None:
