@@ -101,7 +101,10 @@ class Driver:
 
     async def _step(self, agent: Agent, inputs: object, *, reply_over: bool) -> None:
         size, notes = agent.model.context_size, Notes(agent.state)
-        tokens, beside = await self._gauge.tokens(agent), await beside_tokens(agent)
+        tokens = await self._gauge.tokens(agent)
+        if tokens < self.settings.trigger(size, size):  # the least it can be: the prompt is not
+            return  # composed, which middlewares take part in, while it cannot matter
+        beside = await beside_tokens(agent)
         if tokens < self.settings.trigger(size, beside):
             return
         decided = notes.pending is not None and "decision" in notes.pending
