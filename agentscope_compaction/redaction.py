@@ -23,6 +23,8 @@ from agentscope_compaction.secret_formats import (
     FORMATS,
     INFIXED,
     INFIXES,
+    PLACED,
+    PLACES,
     PROSE,
     REDACTED,
     holds_any,
@@ -102,13 +104,16 @@ def _userinfo(text: str) -> tuple[str, int]:
 
 
 def _formats(text: str) -> tuple[str, int]:
-    if not may_have_format(text):
-        return text, 0
-    text, count = FORMATS.subn(REDACTED, text)
-    if not holds_any(text, INFIXES):
-        return text, count
-    text, more = INFIXED.subn(REDACTED, text)
-    return text, count + more
+    total = 0
+    for found, pattern in (
+        (may_have_format(text), FORMATS),
+        (holds_any(text, PLACES), PLACED),
+        (holds_any(text, INFIXES), INFIXED),
+    ):
+        if found:
+            text, count = pattern.subn(REDACTED, text)
+            total += count
+    return text, total
 
 
 def _prose(text: str) -> tuple[str, int]:

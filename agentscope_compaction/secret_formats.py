@@ -16,6 +16,8 @@ __all__ = [
     "FORMATS",
     "INFIXED",
     "INFIXES",
+    "PLACED",
+    "PLACES",
     "PROSE",
     "REDACTED",
     "holds_any",
@@ -39,7 +41,7 @@ _FORMAT_LIST = (
     r"xapp-[0-9]-[A-Za-z0-9-]{10,255}+",
     # OpenAI, Anthropic, OpenRouter; the digit excludes CSS class names such as sk-fading-circle
     r"sk-(?=[A-Za-z_-]{0,64}[0-9])[A-Za-z0-9_-]{16,255}+",
-    r"(?:sk|pk|rk)_(?:org_)?(?:live|test|sbox)_[A-Za-z0-9]{10,255}+",  # Stripe
+    *(kind + r"k_(?:org_)?(?:live|test|sbox)_[A-Za-z0-9]{10,255}+" for kind in "spr"),  # Stripe
     r"whsec_[A-Za-z0-9+/=]{16,255}+",
     r"AIza[A-Za-z0-9_-]{30,255}+",  # Google
     r"ya29\.[A-Za-z0-9_.-]{20,512}+",
@@ -51,7 +53,13 @@ _FORMAT_LIST = (
     r"dop_v1_[a-f0-9]{40,255}+",  # DigitalOcean
     r"SG\.[A-Za-z0-9_-]{16,255}+\.[A-Za-z0-9_-]{16,255}+",  # SendGrid
     r"shp(?:at|ca|pa|ss)_[A-Fa-f0-9]{24,255}+",  # Shopify
-    r"(?:gsk|r8|sbp|lin_api|figd|tvly|pplx|xai|nvapi|rnd|fly|lsv2_pt)[_-][A-Za-z0-9_-]{20,255}+",
+    *(
+        prefix + r"[_-][A-Za-z0-9_-]{20,255}+"
+        for prefix in (
+            *("gsk", "r8", "sbp", "lin_api", "figd", "tvly", "pplx", "xai", "nvapi", "rnd", "fly"),
+            "lsv2_pt",
+        )
+    ),
     r"(?:dapi|dose)[a-f0-9]{32}(?![A-Za-z0-9])",  # Databricks
     r"hv[sbr]\.[A-Za-z0-9_-]{20,512}+",  # Vault
     r"AGE-SECRET-KEY-1[A-Z0-9]{50,80}+",
@@ -74,16 +82,30 @@ _FORMAT_LIST = (
             *("pnu", "rdme", "aio", "tfp", "api_org", "sk", "re_[A-Za-z0-9]{8}"),
         )
     ),  # prefixes that may begin a name: one run of letters and digits, none of them alone
-    r"(?:key|fc|pul|csk)-(?=[a-z]{0,32}[0-9])[a-z0-9]{32,64}+(?![A-Za-z0-9_-])",  # Mailgun, Pulumi
-    r"(?:SK[a-f0-9]{32}|oy2[a-z0-9]{43}|cio[A-Za-z0-9]{32}|AKCp[A-Za-z0-9]{60,80})(?![A-Za-z0-9-])",
-    r"(?:pat-[a-z]{2}[0-9]|sdk)-[a-f0-9]{8}(?:-[a-f0-9]{4}){3}-[a-f0-9]{12}",  # HubSpot
+    *(
+        prefix + r"-(?=[a-z]{0,32}[0-9])[a-z0-9]{32,64}+(?![A-Za-z0-9_-])"
+        for prefix in ("key", "fc", "pul", "csk")
+    ),  # Mailgun, Pulumi
+    *(
+        whole + "(?![A-Za-z0-9-])"
+        for whole in (
+            *("SK[a-f0-9]{32}", "oy2[a-z0-9]{43}", "cio[A-Za-z0-9]{32}", "AKCp[A-Za-z0-9]{60,80}"),
+        )
+    ),
+    *(
+        prefix + r"-[a-f0-9]{8}(?:-[a-f0-9]{4}){3}-[a-f0-9]{12}"
+        for prefix in ("pat-[a-z]{2}[0-9]", "sdk")
+    ),  # HubSpot
     r"pat[A-Za-z0-9]{14}\.[a-f0-9]{64}",  # Airtable
     r"dt0[a-z][0-9]{2}\.[A-Z0-9]{24}\.[A-Z0-9]{64}",  # Dynatrace
-    r"(?:LTAI[A-Za-z0-9]{12,20}|AKID[A-Za-z0-9]{32})(?![A-Za-z0-9])",  # Alibaba
+    r"LTAI[A-Za-z0-9]{12,20}(?![A-Za-z0-9])",  # Alibaba
+    r"AKID[A-Za-z0-9]{32}(?![A-Za-z0-9])",  # Tencent
     r"[MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,38}",  # Discord
+    r"[0-9]{8,10}:AA[A-Za-z0-9_-]{32,40}+",  # Telegram bot
+)
+_PLACED_LIST = (
     r"(?<=/api/webhooks/)[0-9]{16,20}/[A-Za-z0-9_-]{40,255}+",
     r"(?<=webhook\.office\.com/webhookb2/)[A-Za-z0-9@/-]{40,255}+",  # Teams
-    r"[0-9]{8,10}:AA[A-Za-z0-9_-]{32,40}+",  # Telegram bot
     r"(?<=hooks\.slack\.com/services/)[A-Za-z0-9/_-]{20,255}+",
     # The password of an ODBC connection; a shell's PWD is a folder
     r"(?:(?<=;PWD=)|(?<=; PWD=))(?![/$~{%\[])[^\s;\"'\\]{3,255}+",
@@ -91,10 +113,14 @@ _FORMAT_LIST = (
     r"(?:(?<=[Bb]earer )|(?<=BEARER ))(?=[A-Za-z._~+/-]{0,64}[0-9])[A-Za-z0-9._~+/-]{6,8192}+=*",
 )
 FORMATS = re.compile(r"(?<![A-Za-z0-9_-])(?:" + "|".join(_FORMAT_LIST) + ")")
-"""One search for every secret that its own spelling gives away."""
+"""One search for every secret that its own spelling gives away. Each format begins with a literal
+where it can: the search passes over it there at the least cost."""
+PLACED = re.compile(r"(?<![A-Za-z0-9_-])(?:" + "|".join(_PLACED_LIST) + ")")
+PLACES = ("/webhooks/", "/webhookb2/", "hooks.slack.com/", "PWD=", "earer ", "EARER ")
+"""Secrets given away by what is before them; worth a search only where one of these is."""
 _RUN = 16
-"""Every such secret is a run of so many of these characters, or holds one of these."""
-_SHORTER = ("xox", "earer ", "EARER ", "PWD=")
+"""Every secret of ``FORMATS`` is a run of so many of these characters, but for Slack's."""
+_SHORTER = "xox"
 _IN_RUN = bytes(
     b"01"[chr(code).isalnum() or chr(code) in "_.$+/=:~@-"] if code < 128 else 48
     for code in range(256)
@@ -202,13 +228,13 @@ def may_name(text: str) -> bool:
 def may_have_format(text: str) -> bool:
     """Whether a secret of a known format can be in the text; prose and tables are ruled out."""
     if len(text) < _RUN:
-        return holds_any(text, _SHORTER)
+        return _SHORTER in text
     run = int(text.encode("ascii", "replace").translate(_IN_RUN), 2)  # a bit for each character
     length = 1
     while length < _RUN:
         run &= run << length
         length *= 2
-    return run > 0 or holds_any(text, _SHORTER)
+    return run > 0 or _SHORTER in text
 
 
 def holds_any(text: str, words: Sequence[str]) -> bool:

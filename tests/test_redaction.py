@@ -8,7 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentscope_compaction.redaction import REDACTED, redact_and_count, redact_secrets
-from agentscope_compaction.secret_formats import FORMATS, may_have_format
+from agentscope_compaction.secret_formats import (
+    FORMATS,
+    PLACED,
+    PLACES,
+    holds_any,
+    may_have_format,
+)
 
 PEM = "-----BEGIN RSA PRIVATE KEY-----\n" + "MIIEfakefakefakefake\n" * 4
 PEM_END = "-----END RSA PRIVATE KEY-----"
@@ -392,6 +398,12 @@ def test_redacting_twice_changes_nothing_more(fragments: list[str]) -> None:
 def test_no_format_is_ruled_out_at_a_glance(text: str) -> None:
     """What a search for the formats finds is searched for, whichever format it is."""
     assert may_have_format(text)
+
+
+@given(st.from_regex(PLACED))
+def test_no_place_is_ruled_out_at_a_glance(text: str) -> None:
+    """The same for secrets that are given away by what is before them."""
+    assert holds_any(text, PLACES)
 
 
 @given(st.text())

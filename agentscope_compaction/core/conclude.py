@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from agentscope_compaction.core.decisions import Answer, decide, has_no_signal
 from agentscope_compaction.core.jsontext import compact, digest, sized
@@ -38,8 +39,7 @@ class Evidence:
     model: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Verdict:
+class _Verdict(NamedTuple):
     """One pair's fate; ``text`` is the stub of a ``drop_result`` that is shorter."""
 
     pair: Pair
@@ -61,7 +61,7 @@ class _Verdict:
         return before - len(self.text) if self.text is not None else 0
 
     def kept(self, reason: DecisionReason) -> _Verdict:
-        return replace(self, action=Action.KEEP, reason=reason, text=None)
+        return self._replace(action=Action.KEEP, reason=reason, text=None)
 
 
 def conclude(
@@ -154,9 +154,9 @@ def _without_unsafe_removal(
     if verdict.action is not Action.DROP_CALL:
         return verdict
     if removal is CallRemoval.NEVER:
-        return replace(verdict, action=Action.DROP_RESULT)
+        return verdict._replace(action=Action.DROP_RESULT)
     if host or (provider and removal is not CallRemoval.ALWAYS):
-        return replace(verdict, action=Action.DROP_RESULT, reason=DecisionReason.REMOVAL_UNSAFE)
+        return verdict._replace(action=Action.DROP_RESULT, reason=DecisionReason.REMOVAL_UNSAFE)
     return verdict
 
 
@@ -172,7 +172,7 @@ def _with_stub(verdict: _Verdict, recovery: Recovery, options: CompactionOptions
         return verdict
     size = len(compact(text))
     shorter = size < len(before) or size < len(compact(before))  # JSON is never the shorter form
-    return replace(verdict, text=text) if shorter else verdict
+    return verdict._replace(text=text) if shorter else verdict
 
 
 def _asked_in_vain(inspection: Inspection, evidence: Evidence) -> bool:
