@@ -133,6 +133,24 @@ def _ms(seconds: float) -> str:
     return f"{seconds * 1e3:,.1f}" if seconds < 0.1 else f"{seconds * 1e3:,.0f}"
 
 
+def rounds(count: int, python: Path, calls: int = 300) -> list[str]:
+    """Time both sides in turn, each time in fresh processes: a slow spell then hits both."""
+    lines = [
+        "| round | evidence 0: ms | evidence 2000: ms | peer ms | ratio (0) | ratio (2000) |",
+        "|" + " ---: |" * 6,
+    ]
+    ratios = []
+    for number in range(1, count + 1):
+        plain, shown = (run("propose", calls, evidence)["wall"] for evidence in (0, 2_000))
+        peer = run_peer(python, calls) or {}
+        ratios.append((peer["wall"] / plain, peer["wall"] / shown))
+        cells = [*map(_ms, (plain, shown, peer["wall"])), *(f"{r:.0f}×" for r in ratios[-1])]
+        lines.append(f"| {number} | {' | '.join(cells)} |")
+    middle = [median(column) for column in zip(*ratios, strict=True)]
+    lines.append(f"\nMedian ratio at {calls} calls: {middle[0]:.0f}× and {middle[1]:.0f}×.")
+    return lines
+
+
 def report(sizes: tuple[int, ...], python: Path | None) -> str:
     """Measure everything and return the page."""
     main_table, seconds = proposals(sizes, python)
@@ -168,9 +186,15 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="two short histories, no peer")
     parser.add_argument("--no-peer", action="store_true", help="leave ReMe out")
     parser.add_argument("--peer", type=Path, default=ROOT / ".venv" / "peer", metavar="FOLDER")
+    parser.add_argument(
+        "--rounds", type=int, default=0, help="only 300 calls, in turn with ReMe, so many times"
+    )
     parser.add_argument("--out", type=Path, help="write the page to this file")
     given = parser.parse_args()
     python = None if given.quick or given.no_peer else peer_python(given.peer)
+    if given.rounds:
+        print("\n".join(rounds(given.rounds, peer_python(given.peer))))
+        return
     page = report(QUICK if given.quick else SIZES, python)
     if given.out:
         given.out.write_text(page, encoding="utf-8")
