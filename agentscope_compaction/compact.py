@@ -197,11 +197,10 @@ async def _asked(model: DecisionModel, planned: Plan, deadline: float) -> Replie
         return Replies()
     if asyncio.get_running_loop().time() >= deadline:
         raise DecisionTimeoutError("the deadline passed before the first request")
-    state = planned.observation
+    state, request = planned.observation, planned.inspection.snapshot.request
     if is_local(model):
-        state = with_outputs(state, planned.inspection.pairing.pairs)
-    options = planned.inspection.snapshot.request.options
-    return await ask(model, state, planned.batches, options, deadline=deadline)
+        state = with_outputs(state, request.goal, planned.inspection.pairing.pairs)
+    return await ask(model, state, planned.batches, request.options, deadline=deadline)
 
 
 def _profile(

@@ -35,7 +35,6 @@ from agentscope_compaction.errors import (
     StaleProposalError,
 )
 from agentscope_compaction.memory import AnswerMemory
-from agentscope_compaction.models.ask import is_local
 from agentscope_compaction.models.seam import DecisionModel
 from agentscope_compaction.redaction import redact_secrets
 
@@ -146,7 +145,7 @@ class Compactor:
         judge = Judge(self.decision_model, self._redact, self._memory)
         chosen = judge.options(options or self.options, target_tokens)
         request = subject.request(
-            goal or self.goal or subject.goal(local=is_local(self.decision_model)),
+            goal or self.goal or subject.goal,
             chosen,
             self.eligible_tool_names,
             names_in(protected_message_ids, "protected_message_ids"),

@@ -28,7 +28,6 @@ from agentscope_compaction.errors import (
     ConfigurationError,
     StaleProposalError,
 )
-from agentscope_compaction.models.ask import is_local
 
 if TYPE_CHECKING:
     from agentscope.agent import Agent
@@ -111,9 +110,7 @@ class Driver:
         if decided or not self.settings.grown(tokens, notes.judged_tokens):
             return
         notes.judged_tokens = tokens
-        local = is_local(self.compactor.decision_model)
-        own = goal_of(agent.state, inputs, local=local)
-        goal = self.settings.goal or self.compactor.goal or own
+        goal = self.settings.goal or self.compactor.goal or goal_of(agent.state, inputs)
         proposal = await self.compactor.propose(
             agent,
             goal=goal,

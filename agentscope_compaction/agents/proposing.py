@@ -51,11 +51,12 @@ class Subject:
     untouchable: list[str]
     """Ids of calls a running reply needs whole."""
 
-    def goal(self, *, local: bool) -> str:
-        """Return what happens next: by the agent's own state, or by messages without one."""
+    @property
+    def goal(self) -> str:
+        """What happens next: by the agent's own state, or by messages without one."""
         if self.agent is None:
-            return goal_of_messages(self.messages, local=local)
-        return goal_of(self.agent.state, local=local)
+            return goal_of_messages(self.messages)
+        return goal_of(self.agent.state)
 
     def request(
         self,

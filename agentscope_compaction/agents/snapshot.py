@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from agentscope_compaction.core.types import JSONObject
-from agentscope_compaction.redaction import redact_secrets
 from agentscope_compaction.tokens import texts_of
 
 if TYPE_CHECKING:
@@ -20,8 +19,6 @@ __all__ = ["NativeCounter", "counter_for", "dump", "goal_of", "goal_of_messages"
 NO_GOAL = "Continue the current task."
 """The goal of an agent that was told nothing yet."""
 _OPEN_TASKS = ("pending", "in_progress")
-_GOAL_HEAD, _GOAL_TAIL = 6_000, 2_000
-"""Characters of a longer goal that are kept: a log in a message must leave the view its room."""
 
 
 def dump(messages: Iterable[Msg]) -> list[JSONObject]:
@@ -29,14 +26,12 @@ def dump(messages: Iterable[Msg]) -> list[JSONObject]:
     return [message.model_dump(mode="json") for message in messages]
 
 
-def goal_of(state: AgentState, inputs: object = None, *, local: bool) -> str:
+def goal_of(state: AgentState, inputs: object = None) -> str:
     """Return what the agent does next: its open tasks and the newest user message.
 
     Args:
         state: The agent's state.
         inputs: The input of a reply that is about to start, not yet part of the state.
-        local: Whether a model in this process is asked; it has room for all. Any other is told the
-            two ends of what is longer than 8,000 characters.
     """
     parts = [
         f"Open task: {task.subject}. {task.description}".strip()
@@ -44,11 +39,10 @@ def goal_of(state: AgentState, inputs: object = None, *, local: bool) -> str:
         if task.state in _OPEN_TASKS
     ]
     newest = _newest_user_text([*state.context, *_messages(inputs)])
-    whole = "\n".join([*parts, newest] if newest else parts) or NO_GOAL
-    return whole if local else _both_ends(whole)
+    return "\n".join([*parts, newest] if newest else parts) or NO_GOAL
 
 
-def goal_of_messages(messages: Sequence[JSONObject], *, local: bool) -> str:
+def goal_of_messages(messages: Sequence[JSONObject]) -> str:
     """Return what happens next as far as JSON messages tell: the newest user message."""
     for message in reversed(messages):
         content = message.get("content")
@@ -57,21 +51,8 @@ def goal_of_messages(messages: Sequence[JSONObject], *, local: bool) -> str:
         blocks = (b for b in content if isinstance(b, dict) and b.get("type") == "text")
         text = "\n".join(b["text"] for b in blocks if isinstance(b.get("text"), str))
         if text.strip():
-            return text if local else _both_ends(text)
+            return text
     return NO_GOAL
-
-
-def _both_ends(text: str) -> str:
-    """Return a goal that is not too long: cut between words, and blind to secrets.
-
-    What leaves the process is redacted later, but half a secret would not be recognised then.
-    """
-    if len(text) <= _GOAL_HEAD + _GOAL_TAIL:
-        return text
-    text = redact_secrets(text)
-    head = text[:_GOAL_HEAD].rsplit(maxsplit=1)[:1]
-    tail = text[_GOAL_HEAD:][-_GOAL_TAIL:].split(maxsplit=1)[-1:]
-    return "\n…\n".join([*head, *tail])
 
 
 def _messages(inputs: object) -> list[Any]:

@@ -28,6 +28,8 @@ ABOUT = (
 )
 FULL_INPUT_CHARS = 1_200
 """Longest tool input shown even when the budget would allow more."""
+FULL_GOAL_CHARS = 8_000
+"""Longest goal shown likewise: a log that a user pasted must leave the rest its room."""
 
 _STATES = frozenset(
     "pending asking allowed submitted finished success error interrupted denied running".split()
@@ -172,7 +174,7 @@ def draft_view(
     ]
     conversation, home = _conversation(request.messages, pairing.pairs, clean)
     draft = Draft(
-        head={"about": ABOUT, "goal": clean(request.goal)},
+        head={"about": ABOUT, "goal": shorten(clean(request.goal), FULL_GOAL_CHARS)},
         conversation=conversation,
         calls=calls,
         open_calls=open_calls,
@@ -183,8 +185,8 @@ def draft_view(
     return draft
 
 
-def with_outputs(view: Observation, pairs: Sequence[Pair]) -> Observation:
-    """Return the view a local model gets: inputs and text outputs of its calls, in full.
+def with_outputs(view: Observation, goal: str, pairs: Sequence[Pair]) -> Observation:
+    """Return the view a local model gets: goal, inputs and text outputs of its calls, in full.
 
     The token budget is one of requests that leave; a model in this process needs none, and
     comparing calls by shortened inputs would be guessing.
@@ -194,7 +196,7 @@ def with_outputs(view: Observation, pairs: Sequence[Pair]) -> Observation:
         if pair.id in calls and pair.text is not None:
             whole = {"input": _string(pair.call, "input"), "output": pair.text}
             calls[pair.id] = {**calls[pair.id], **whole}
-    return Observation(view, calls=calls)
+    return Observation(view, goal=goal, calls=calls)
 
 
 def shorten(text: str, limit: int) -> str:

@@ -88,6 +88,30 @@ async def test_a_local_model_reads_outputs() -> None:
     assert proposal.stats["redactions"] == 0
 
 
+@pytest.mark.parametrize("filler", ["so ", "日志", "\ud83d", "x"])
+async def test_a_long_goal_is_cut_after_redaction(filler: str) -> None:
+    """The redactor sees all of it, a remote model its two ends, a local model all as it is."""
+    key, seen = "ghp_" + "4f9a" * 9, list[str]()
+
+    def redact(text: str) -> str:
+        seen.append(text)
+        return text.replace(key, "[gone]")
+
+    for size in (5_980, 300_000):  # the cut would fall into the key
+        goal = f"Find it. {(filler * size)[:size]} {key} {filler * 90_000} Then mend page 3."
+        for given, gone in ((redact, "[gone]"), ("default", "[redacted]")):
+            state, proposal, _ = await shown(history(), goal=goal, redact=given)
+            assert len(state["goal"]) == 8_000
+            assert state["goal"].startswith("Find it. ") and state["goal"].endswith("page 3.")
+            assert "4f9a" not in state["goal"]
+            assert (gone in state["goal"]) == (size < 6_000)
+            assert proposal.stats["redactions"] == 1
+            assert proposal.stats["state_stage"] == "full"
+        assert goal in seen
+        state, _, _ = await shown(history(), local=True, goal=goal)
+        assert state["goal"] == goal
+
+
 @pytest.mark.parametrize("declared", [1, "yes", None, False])
 async def test_local_must_be_true_itself(declared: Any) -> None:
     """Anything but ``True`` is a remote model."""
