@@ -14,7 +14,7 @@ from typing import Any, ClassVar, TypeVar, overload
 from agentscope.agent import Agent
 from agentscope.event import CustomEvent, ReplyStartEvent
 
-from agentscope_compaction.agents.driver import Driver, resumes
+from agentscope_compaction.agents.driver import Driver
 from agentscope_compaction.agents.hook import EVENT
 from agentscope_compaction.agents.notes import Notes
 from agentscope_compaction.agents.recall import RECALL_TOOL
@@ -90,9 +90,7 @@ class CompactionMixin(Agent):
 
     async def reply_stream(self, *args: Any, **kwargs: Any) -> AsyncGenerator[Any, None]:
         """Look, then reply as the undecorated agent; announce proposals as custom events."""
-        inputs = _inputs(args, kwargs)
-        started = resumes(self, inputs)
-        await self._before_reply(inputs)
+        started = await self._before_reply(_inputs(args, kwargs))
         async for item in super().reply_stream(*args, **kwargs):
             yield item
             started = started or isinstance(item, ReplyStartEvent)
@@ -113,10 +111,13 @@ class CompactionMixin(Agent):
             raise ConfigurationError("decorate the class with with_compaction(compactor) first")
         return self.compaction_driver.compactor
 
-    async def _before_reply(self, inputs: object) -> None:
-        if self.compaction_driver is not None:
-            await self.compaction_driver.before_reply(self, inputs)
-            await self._offer_recall()
+    async def _before_reply(self, inputs: object) -> bool:
+        """Look; return whether the reply has started before."""
+        if self.compaction_driver is None:
+            return False
+        resumed = await self.compaction_driver.before_reply(self, inputs)
+        await self._offer_recall()
+        return resumed
 
     async def _offer_recall(self) -> None:
         """Add the recall tool once something was cut; a toolkit that refuses it only warns."""
@@ -177,7 +178,8 @@ def with_compaction(
     that defines ``review_compaction(self, proposal)`` decides itself, unless ``review`` is given.
     Decorating twice, or a base and its subclass, compacts once, with the outermost settings. The
     class's name then stands for a subclass of it, so the class calls ``super()`` without arguments:
-    ``super(Coder, self)`` would find ``Coder`` itself.
+    ``super(Coder, self)`` would find ``Coder`` itself. A class has no public sight of the prompt it
+    sends: where that is long, the middleware counts it, and here ``trigger_ratio`` has to.
 
     Args:
         compactor: Decision model, archive and options.

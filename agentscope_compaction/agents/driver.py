@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 from agentscope_compaction.agents.announce import event_of
 from agentscope_compaction.agents.bounded import bounded, stops_asked
 from agentscope_compaction.agents.by_agent import ByAgent
-from agentscope_compaction.agents.gauge import Gauge, beside_tokens
+from agentscope_compaction.agents.gauge import Gauge
 from agentscope_compaction.agents.notes import Notes
 from agentscope_compaction.agents.settings import Settings
 from agentscope_compaction.agents.snapshot import goal_of
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from agentscope_compaction.compactor import Compactor
 
-__all__ = ["Driver", "resumes"]
+__all__ = ["Driver"]
 
 _log = logging.getLogger("agentscope_compaction")
 _DEADLINES = 3
@@ -57,15 +57,25 @@ class Driver:
         self._gauge = Gauge()
         self._events: ByAgent[list[dict[str, Any]]] = ByAgent()
 
-    async def before_reply(self, agent: Agent, inputs: object) -> None:
-        """Apply a decision that was made meanwhile, then look; never raises."""
-        if not resumes(agent, inputs):
-            await self._guarded(agent, inputs, reply_over=True, look=self.settings.before_reply)
+    async def before_reply(self, agent: Agent, inputs: object) -> bool:
+        """Apply a decision that was made meanwhile, then look; never raises.
+
+        Returns:
+            Whether the reply has started before: a parked one is resumed, and nothing was done.
+        """
+        if _resumes(agent, inputs):
+            return True
+        await self._guarded(agent, inputs, reply_over=True, look=self.settings.before_reply)
+        return False
 
     async def before_model_call(self, agent: Agent) -> None:
         """Look before one model call of a running reply; never raises."""
         if self.settings.during_reply:
             await self._guarded(agent, None, reply_over=False)
+
+    def saw_prompt(self, agent: Agent, prompt: str) -> None:
+        """Count a system prompt toward trigger and target from the next look on."""
+        self._gauge.saw_prompt(agent, prompt)
 
     def events(self, agent: Agent) -> list[dict[str, Any]]:
         """Return, and forget, what is to be announced about an agent's proposals."""
@@ -100,10 +110,7 @@ class Driver:
 
     async def _step(self, agent: Agent, inputs: object, *, reply_over: bool) -> None:
         size, notes = agent.model.context_size, Notes(agent.state)
-        tokens = await self._gauge.tokens(agent)
-        if tokens < self.settings.trigger(size, size):  # the least it can be: the prompt is not
-            return  # composed, which middlewares take part in, while it cannot matter
-        beside = await beside_tokens(agent)
+        tokens, beside = await self._gauge.tokens(agent), await self._gauge.beside(agent)
         if tokens < self.settings.trigger(size, beside):
             return
         decided = notes.pending is not None and "decision" in notes.pending
@@ -194,7 +201,7 @@ def _is_ids(verdict: object) -> bool:
     )
 
 
-def resumes(agent: Agent, inputs: object) -> bool:
+def _resumes(agent: Agent, inputs: object) -> bool:
     """Whether this call resumes a parked reply, which has started, instead of a new one."""
     from agentscope.event import EventBase
 

@@ -20,7 +20,7 @@ from agentscope_compaction.agents.by_agent import ByAgent
 if TYPE_CHECKING:
     from agentscope.agent import Agent
 
-__all__ = ["Gauge", "beside_tokens"]
+__all__ = ["Gauge"]
 
 _DATA_BYTES = 8_000
 """AgentScope's flat 2,000 tokens per data block, in bytes (``model/_base.py``)."""
@@ -57,6 +57,11 @@ class Gauge:
 
     def __init__(self) -> None:
         self._counted: ByAgent[_Counted] = ByAgent()
+        self._prompts: ByAgent[str] = ByAgent()
+
+    def saw_prompt(self, agent: Agent, prompt: str) -> None:
+        """Remember the system prompt of an agent's newest model call."""
+        self._prompts.set(agent, prompt)
 
     async def tokens(self, agent: Agent) -> int:
         """Return the estimated tokens of the agent's context and summary.
@@ -74,19 +79,18 @@ class Gauge:
         size = counted.update(list(map(_contents, context)))
         return math.ceil((size + summary) / 4)
 
+    async def beside(self, agent: Agent) -> int:
+        """Return the tokens of what a model is sent beside the context: tools, and a prompt seen.
 
-async def beside_tokens(agent: Agent) -> int:
-    """Return the tokens of what a model is sent beside the context: system prompt and tools.
+        As its model counts them: AgentScope's own trigger (``_compress_context_impl``) does the
+        same.
+        """
+        from agentscope.message import SystemMsg
 
-    As its model counts them: AgentScope's own trigger (``_compress_context_impl``) does the same.
-    """
-    from agentscope.message import SystemMsg
-
-    # No public name gives a decorated agent's prompt; where this one is gone, it counts as nothing.
-    composed = getattr(agent, "_get_system_prompt", None)
-    prompt = await composed() if composed is not None else ""
-    schemas = await agent.toolkit.get_tool_schemas(agent.state.tool_context.activated_groups)
-    return await agent.model.count_tokens([SystemMsg(name="system", content=prompt)], schemas)
+        prompt = self._prompts.get(agent)
+        seen = [SystemMsg(name="system", content=prompt)] if prompt else []
+        schemas = await agent.toolkit.get_tool_schemas(agent.state.tool_context.activated_groups)
+        return await agent.model.count_tokens(seen, schemas)
 
 
 def size_of(value: Any) -> int:

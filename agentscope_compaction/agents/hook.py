@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from agentscope.event import CustomEvent, ReplyStartEvent
 from agentscope.middleware import MiddlewareBase
 
-from agentscope_compaction.agents.driver import Driver, resumes
+from agentscope_compaction.agents.driver import Driver
 from agentscope_compaction.agents.notes import KEY
 from agentscope_compaction.agents.reviewers import Review
 from agentscope_compaction.agents.settings import Settings
@@ -88,9 +88,7 @@ class CompactionMiddleware(MiddlewareBase):
         next_handler: Callable[..., AsyncGenerator[Any, None]],
     ) -> AsyncGenerator[Any, None]:
         """Look before the reply; announce proposals once it has started."""
-        inputs = input_kwargs.get("inputs")
-        started = resumes(agent, inputs)
-        await self._driver.before_reply(agent, inputs)
+        started = await self._driver.before_reply(agent, input_kwargs.get("inputs"))
         async for item in next_handler(**input_kwargs):
             yield item
             started = started or isinstance(item, ReplyStartEvent)
@@ -107,6 +105,11 @@ class CompactionMiddleware(MiddlewareBase):
         """Look before a model call; AgentScope's own compression then counts what is left."""
         await self._driver.before_model_call(agent)
         await next_handler(**input_kwargs)
+
+    async def on_system_prompt(self, agent: Agent, current_prompt: str) -> str:
+        """Leave the prompt alone; its size counts toward the trigger, as it does in AgentScope."""
+        self._driver.saw_prompt(agent, current_prompt)
+        return current_prompt
 
     async def list_tools(self) -> list[ToolBase]:
         """Offer the recall tool; AgentScope's app adds it to the toolkit by itself."""

@@ -61,7 +61,7 @@ class Settings:
 
         Args:
             context_size: The model's window.
-            beside: What the system prompt and the tools' schemas take of it. AgentScope's own
+            beside: What the tools' schemas and a prompt that was seen take of it. AgentScope's own
                 trigger counts them, so a ratio leaves that much less to the context, but at least
                 a tenth of the window.
         """

@@ -99,8 +99,10 @@ def _long_tool() -> FunctionTool:
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("form", ["hook", "class"])
-@pytest.mark.parametrize("beside", ["prompt", "middleware", "tool"])
+@pytest.mark.parametrize(
+    ("form", "beside"),
+    [("hook", "prompt"), ("hook", "middleware"), ("hook", "tool"), ("class", "tool")],
+)
 async def test_what_is_sent_beside_the_context_counts(lab: Any, form: str, beside: str) -> None:
     """We come before AgentScope's own summary, whatever else fills the window."""
     compactor, more = lab.compactor(), dict[str, Any]()
