@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from agentscope_compaction.agents.reviewers import Review
+from agentscope_compaction.core.decisions import is_probability
 from agentscope_compaction.errors import ConfigurationError
 
 __all__ = ["Settings", "names_in"]
@@ -47,8 +48,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         for name in ("trigger_ratio", "target_ratio", "min_growth_ratio"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+            if not is_probability(getattr(self, name)):
                 raise ConfigurationError(f"{name} must be a number in [0, 1]")
         for name in ("trigger_tokens", "target_tokens"):
             value = getattr(self, name)

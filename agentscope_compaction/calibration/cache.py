@@ -10,7 +10,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from agentscope_compaction.core.decisions import Answer
+from agentscope_compaction.core.decisions import Answer, is_probability
 from agentscope_compaction.errors import ConfigurationError
 
 __all__ = ["AnswerCache", "Answers"]
@@ -75,6 +75,6 @@ class AnswerCache:
 
 
 def _probability(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+    if not is_probability(value):
         raise ValueError("not a probability")
     return float(value)

@@ -7,12 +7,19 @@ matters; an unneeded result of a needed call is cut to a stub; else both go.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 from agentscope_compaction.core.options import CompactionOptions
 from agentscope_compaction.core.types import Action, DecisionReason, Thresholds
 
-__all__ = ["Answer", "decide", "has_no_signal", "thresholds_of"]
+__all__ = [
+    "Answer",
+    "as_thresholds",
+    "decide",
+    "has_no_signal",
+    "is_probability",
+    "thresholds_of",
+]
 
 NEUTRAL_PROFILE = Thresholds(call=0.1, result=0.1)
 """For models without a profile of their own."""
@@ -56,6 +63,11 @@ def has_no_signal(answers: Sequence[Answer], thresholds: Thresholds, *, asked: i
     return max(values) - min(values) <= _SIGNAL_SPREAD + 1e-12
 
 
+def is_probability(value: object) -> TypeGuard[float]:
+    """Whether a value is a number in [0, 1]; a truth value is none, and NaN is not in it."""
+    return not isinstance(value, bool) and isinstance(value, int | float) and 0 <= value <= 1
+
+
 def as_thresholds(value: object) -> Thresholds:
     """Read a model's ``thresholds``: the named tuple, or a mapping with its keys.
 
@@ -69,6 +81,6 @@ def as_thresholds(value: object) -> Thresholds:
     if not isinstance(value, tuple) or len(value) != 2:
         raise ValueError("thresholds must be Thresholds(call, result) or a mapping")
     for number in value:
-        if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number <= 1:
+        if not is_probability(number):
             raise ValueError("thresholds must be numbers in [0, 1]")
     return Thresholds(float(value[0]), float(value[1]))
