@@ -14,6 +14,7 @@ linear in the text; redacting twice changes nothing more.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from agentscope_compaction.named_secrets import named_values
 from agentscope_compaction.private_keys import key_blocks
@@ -122,38 +123,37 @@ def _prose(text: str) -> tuple[str, int]:
     total = 0
     for words, pattern in PROSE:
         if holds_any(lowered, words):
-            text, count = pattern.subn(lambda match: match["head"] + REDACTED, text)
+            text, count = _values(pattern, text, lambda match: False)
             total += count
     return text, total
 
 
 def _flags(text: str) -> tuple[str, int]:
     """Replace ``--password x``, ``curl -u user:x`` and ``sshpass -p x``."""
+    total = 0
+    dashed, named = "--" in text or "-u" in text, holds_any(text, COMMANDS)
+    for found, pattern, spared in (
+        (dashed, _FLAG, lambda m: not strength(m["name"]) or is_harmless(m["value"])),
+        (dashed, _BASIC_USER, lambda m: m["value"].isdigit() or is_harmless(m["value"])),
+        (named, COMMAND, lambda m: is_harmless(m["value"])),
+    ):
+        if found:
+            text, count = _values(pattern, text, spared)
+            total += count
+    return text, total
+
+
+def _values(
+    pattern: re.Pattern[str], text: str, spared: Callable[[re.Match[str]], bool]
+) -> tuple[str, int]:
+    """Replace the ``value`` after each match's ``head``, but for those to be spared."""
     count = 0
 
-    def flag(match: re.Match[str]) -> str:
+    def replace(match: re.Match[str]) -> str:
         nonlocal count
-        if not strength(match["name"]) or is_harmless(match["value"]):
+        if spared(match):
             return match[0]
         count += 1
         return match["head"] + REDACTED
 
-    def user(match: re.Match[str]) -> str:
-        nonlocal count
-        if match["value"].isdigit() or is_harmless(match["value"]):
-            return match[0]
-        count += 1
-        return match["head"] + REDACTED
-
-    def command(match: re.Match[str]) -> str:
-        nonlocal count
-        if is_harmless(match["value"]):
-            return match[0]
-        count += 1
-        return match["head"] + REDACTED
-
-    if "--" in text or "-u" in text:
-        text = _BASIC_USER.sub(user, _FLAG.sub(flag, text))
-    if holds_any(text, COMMANDS):
-        text = COMMAND.sub(command, text)
-    return text, count
+    return pattern.sub(replace, text), count
