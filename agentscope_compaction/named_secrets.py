@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 
-from agentscope_compaction.secret_formats import (
-    REDACTED,
+from agentscope_compaction.secret_formats import REDACTED
+from agentscope_compaction.secret_words import (
     is_expression,
     is_harmless,
     looks_random,

@@ -19,20 +19,16 @@ from collections.abc import Callable
 from agentscope_compaction.named_secrets import named_values
 from agentscope_compaction.private_keys import key_blocks
 from agentscope_compaction.secret_formats import (
-    COMMAND,
-    COMMANDS,
     FORMATS,
     INFIXED,
     INFIXES,
     PLACED,
     PLACES,
-    PROSE,
     REDACTED,
     holds_any,
-    is_harmless,
     may_have_format,
-    strength,
 )
+from agentscope_compaction.secret_words import COMMAND, COMMANDS, PROSE, is_harmless, strength
 
 __all__ = ["REDACTED", "redact_and_count", "redact_secrets"]
 
@@ -105,16 +101,14 @@ def _userinfo(text: str) -> tuple[str, int]:
 
 
 def _formats(text: str) -> tuple[str, int]:
-    total = 0
-    for found, pattern in (
-        (may_have_format(text), FORMATS),
-        (holds_any(text, PLACES), PLACED),
-        (holds_any(text, INFIXES), INFIXED),
-    ):
-        if found:
-            text, count = pattern.subn(REDACTED, text)
-            total += count
-    return text, total
+    placed = marked = total = 0
+    if may_have_format(text):
+        text, total = FORMATS.subn(REDACTED, text)
+    if holds_any(text, PLACES):
+        text, placed = PLACED.subn(REDACTED, text)
+    if holds_any(text, INFIXES):
+        text, marked = INFIXED.subn(REDACTED, text)
+    return text, total + placed + marked
 
 
 def _prose(text: str) -> tuple[str, int]:
@@ -123,24 +117,37 @@ def _prose(text: str) -> tuple[str, int]:
     total = 0
     for words, pattern in PROSE:
         if holds_any(lowered, words):
-            text, count = _values(pattern, text, lambda match: False)
+            text, count = _values(pattern, text, _spare_none)
             total += count
     return text, total
 
 
 def _flags(text: str) -> tuple[str, int]:
     """Replace ``--password x``, ``curl -u user:x`` and ``sshpass -p x``."""
-    total = 0
-    dashed, named = "--" in text or "-u" in text, holds_any(text, COMMANDS)
-    for found, pattern, spared in (
-        (dashed, _FLAG, lambda m: not strength(m["name"]) or is_harmless(m["value"])),
-        (dashed, _BASIC_USER, lambda m: m["value"].isdigit() or is_harmless(m["value"])),
-        (named, COMMAND, lambda m: is_harmless(m["value"])),
-    ):
-        if found:
-            text, count = _values(pattern, text, spared)
-            total += count
-    return text, total
+    flags = users = programs = 0
+    if "--" in text or "-u" in text:
+        text, flags = _values(_FLAG, text, _is_plain_flag)
+        text, users = _values(_BASIC_USER, text, _is_number)
+    if holds_any(text, COMMANDS):
+        text, programs = _values(COMMAND, text, _is_placeholder)
+    return text, flags + users + programs
+
+
+def _spare_none(match: re.Match[str]) -> bool:
+    return False
+
+
+def _is_placeholder(match: re.Match[str]) -> bool:
+    return is_harmless(match["value"])
+
+
+def _is_plain_flag(match: re.Match[str]) -> bool:
+    return not strength(match["name"]) or is_harmless(match["value"])
+
+
+def _is_number(match: re.Match[str]) -> bool:
+    """A user and group, not a user and password: ``docker run -u 1000:1000``."""
+    return match["value"].isdigit() or is_harmless(match["value"])
 
 
 def _values(

@@ -13,7 +13,7 @@ import importlib
 import os
 import pkgutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -22,6 +22,8 @@ from agentscope_compaction.core.estimate import estimate_tokens
 __all__ = ["TokenCounter", "default_counter", "texts_of"]
 
 _PREFERRED = ("o200k_base", "cl100k_base")
+_COUNTED = ("text", "thinking", "hint", "name", "input", "output")
+"""The fields of a block that a model is sent."""
 _CACHED_STRINGS = 8_192
 _SLICE_CHARS = 100_000
 """Longer texts are counted in slices: tiktoken's regular expressions give up on huge runs."""
@@ -37,29 +39,31 @@ class TokenCounter:
 
     def __call__(self, messages: list[dict[str, Any]]) -> int:
         """Return the tokens of all strings a model is sent: texts, thinking, inputs, outputs."""
-        return sum(self.count_text(text) for text in texts_of(messages))
+        return sum(map(self.count_text, texts_of(messages)))
 
     def remembering(self) -> TokenCounter:
         """Return a counter that counts each string once; it and its memory live together."""
         return TokenCounter(self.name, functools.cache(self.count_text))
 
 
-def texts_of(messages: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """Yield the strings of a history that count, in order."""
+def texts_of(messages: Sequence[dict[str, Any]]) -> list[str]:
+    """Return the strings of a history that count, in order."""
+    texts: list[str] = []
     for message in messages:
         for block in message["content"]:
-            yield from _strings(block)
+            _collect(block, texts)
+    return texts
 
 
-def _strings(block: dict[str, Any]) -> Iterator[str]:
-    for key in ("text", "thinking", "hint", "name", "input", "output"):
+def _collect(block: dict[str, Any], texts: list[str]) -> None:
+    for key in _COUNTED:
         value = block.get(key)
         if isinstance(value, str):
-            yield value
+            texts.append(value)
         elif isinstance(value, list):
             for item in value:
                 if isinstance(item, dict):
-                    yield from _strings(item)
+                    _collect(item, texts)
 
 
 @functools.cache

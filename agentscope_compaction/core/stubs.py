@@ -7,7 +7,6 @@ again, or not to, does so for ever).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from agentscope_compaction.core.facts import select_facts
@@ -47,7 +46,7 @@ def handle_of(call_id: str) -> str:
 def is_compacted(result: JSONObject, text: str) -> bool:
     """Whether this output is already a stub, ours or the host's."""
     metadata = result.get("metadata")
-    if isinstance(metadata, Mapping) and metadata.get("compaction") is not None:
+    if isinstance(metadata, dict) and metadata.get("compaction") is not None:
         return True
     return MARKER in text or _HOST_MARKER in text
 

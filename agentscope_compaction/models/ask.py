@@ -259,18 +259,19 @@ def _read_answers(response: object, ids: Sequence[str]) -> _Reply:
         raise DecisionAnswerError("the decision model returned no answers")
     answers: dict[str, Answer] = {}
     faults: list[DecisionModelError] = []
-    names = {i: (call_question_id(i), result_question_id(i)) for i in ids}
-    for pair_id, (about_call, about_result) in names.items():
+    asked = set[str]()
+    for pair_id in ids:
+        about_call, about_result = call_question_id(pair_id), result_question_id(pair_id)
+        asked |= {about_call, about_result}
         try:
             answers[pair_id] = Answer(
-                keep_call=_probability(content, about_call),
-                keep_result=_probability(content, about_result),
+                _probability(content, about_call), _probability(content, about_result)
             )
         except DecisionAnswerError as exc:
             faults.append(exc)
         except Exception as exc:
             faults.append(_unreadable(f"an answer about {pair_id}", exc))
-    if extra := content.keys() - set().union(*names.values()):
+    if extra := content.keys() - asked:
         _log.warning("the decision model sent %d answers that were not asked", len(extra))
     model, usage = getattr(response, "model", None), getattr(response, "usage", None)
     return _Reply(answers, faults, model, usage)
@@ -284,14 +285,24 @@ def _probability(content: Mapping[str, object], name: str) -> float:
     answer = content.get(name)
     if answer is None:
         raise DecisionAnswerError(f"no answer to {name}")
-    if getattr(answer, "type", None) != "binary_answer":
+    if _field(answer, "type") != "binary_answer":
         raise DecisionAnswerError(f"the answer to {name} is not binary")
-    value = getattr(answer, "probability", None)
+    value = _field(answer, "probability")
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise DecisionAnswerError(f"the answer to {name} is not a number")
     if not 0 <= value <= 1:  # NaN compares as false
         raise DecisionAnswerError(f"the answer to {name} is not a probability")
     return float(value)
+
+
+def _field(answer: object, name: str) -> object:
+    """A field of an answer object, which AgentScope's hold as items: read there, much faster.
+
+    A plain dictionary is no answer object.
+    """
+    if isinstance(answer, dict) and type(answer) is not dict and name in answer:
+        return answer[name]
+    return getattr(answer, name, None)
 
 
 def _add_usage(usage: object, replies: Replies) -> None:
