@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import re
 
-from agentscope_compaction.secret_formats import REDACTED
+from agentscope_compaction.secret_formats import NO_ESCAPE, REDACTED
 from agentscope_compaction.secret_words import (
     is_expression,
     is_harmless,
     looks_random,
-    may_name,
     strength,
 )
 
@@ -22,13 +21,15 @@ __all__ = ["named_values"]
 _MAX_VALUE = 8192
 _ESC = r"\\{0,15}"
 _NAMED = re.compile(
-    r"(?<![A-Za-z0-9_])(?P<name>[A-Za-z_][A-Za-z0-9_.-]{0,63}+)"
+    rf"(?<![A-Za-z0-9_]{NO_ESCAPE})(?!(?<=\\)[nrtbf])"
+    r"(?P<name>[A-Za-z_][A-Za-z0-9_.-]{0,63}+)"
     rf"(?P<quoted>{_ESC}[\"'])?\]?"
     r"(?:(?P<sep>[ \t]{0,8}(?:=>|={1,3}|!={1,2}|:=|:(?!:|//|\\/)(?:\*\*)?)[ \t]{0,8}"
-    r"(?:\[\s{0,64}|[|>][-+0-9]{0,2}[ \t]{0,8}(?:\n|\\{1,15}n)[ \t]{1,64}(?!-))?)"
+    r"(?:\[\s{0,64}|[|>][-+0-9]{0,2}[ \t]{0,8}(?:\n|\\{1,15}n)[ \t]{1,64}(?!-)"
+    rf"|\{{\s{{0,64}}{_ESC}[\"'](?:[a-z]{{1,20}}V|v)alue{_ESC}[\"']\s{{0,4}}:\s{{0,4}})?)"
     rf"|(?P<pair>,\s{{0,64}}{_ESC}[\"']value{_ESC}[\"'][ \t]{{0,8}}:[ \t]{{0,8}}"
     r"|(?:\s|\\{1,15}[nrt]){1,64}value(?::[ \t]{1,8}|=))"
-    r"|(?P<comma>,\s{0,64})|(?P<tag>>))"
+    r"|(?P<comma>,\s{0,64})|(?P<tag>>)|(?P<cell>[ \t]{0,64}\|[ \t]{0,64}|\t|\\{1,15}t))"
 )
 _OPENING = re.compile(
     rf"(?:[fFrRbBuU]{{1,2}}(?=\\{{0,15}}[\"']))?(?P<escape>{_ESC})(?P<mark>[\"'`])"
@@ -51,8 +52,6 @@ _COOKIE_BARE = re.compile(r"[^\n\"'\\]{1,8192}+")
 
 def named_values(text: str) -> tuple[str, int]:
     """Replace values that follow a telling name; each character is looked at once."""
-    if not may_name(text):
-        return text, 0
     out: list[str] = []
     position = search_from = 0
     while match := _NAMED.search(text, search_from):
@@ -87,6 +86,9 @@ def _value_span(text: str, match: re.Match[str], level: int) -> tuple[int, int] 
         opened = match.start() > 0 and text[match.start() - 1] == "<"
         value = _TAG_BARE.match(text, match.end()) if opened else None
         return _checked(text, value.start(), value.end(), level) if value else None
+    if match["cell"] is not None:
+        cell = _BARE.match(text, match.end()) if level == 2 and not match["quoted"] else None
+        return _checked(text, cell.start(), cell.end(), 1) if cell else None
     opening = _OPENING.match(text, match.end())
     if match["comma"] is not None and not (match["quoted"] and _is_header(match["name"])):
         # getenv("API_KEY", "x1"), define('DB_PASSWORD', 'x1'): code, so it must look like one

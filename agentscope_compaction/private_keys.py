@@ -16,14 +16,14 @@ _KEY_BEGIN = re.compile(
 )
 _KEY_END = re.compile(r"----[- ]END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?[- ]----|Private-MAC:")
 _KEY_GAP = (
-    r"(?:\\{1,15}[nrt]|[\s>+|#*\"',]|[0-9]{1,6}(?=\s{0,8}(?:[\t|:→]|\\{1,15}t))|[:→]"
+    r"(?:\\{1,15}[nrt\"']|[\s>+|#*\"',]|[0-9]{1,6}(?=\s{0,8}(?:[\t|:→]|\\{1,15}t))|[:→]"
     r"|(?:(?<=\n)|(?<=\\n))-(?!-))*+"
 )
 """Between the lines of a key: breaks, line numbers, quoting and the marks of a diff."""
 _KEY_LINES = re.compile(
     rf"(?:{_KEY_GAP}(?:[A-Za-z0-9/=][A-Za-z0-9+/=]{{15,}}+"
     r"|(?:Proc-Type|DEK-Info|Version|Comment|Hash|Charset):[^\n\\]{0,200}+))*+"
-    rf"(?:{_KEY_GAP}[A-Za-z0-9+/=]{{1,15}}+(?={_KEY_GAP}\W{{0,8}}\Z))?+"
+    rf"(?:{_KEY_GAP}(?:[A-Za-z0-9+/]{{1,14}}+={{1,2}}|[A-Za-z0-9+/=]{{1,15}}+(?={_KEY_GAP}\W{{0,8}}\Z)))?+"
 )
 
 

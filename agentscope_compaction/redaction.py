@@ -14,7 +14,6 @@ linear in the text; redacting twice changes nothing more.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 from agentscope_compaction.named_secrets import named_values
 from agentscope_compaction.private_keys import key_blocks
@@ -28,22 +27,20 @@ from agentscope_compaction.secret_formats import (
     holds_any,
     may_have_format,
 )
-from agentscope_compaction.secret_words import COMMAND, COMMANDS, PROSE, is_harmless, strength
+from agentscope_compaction.secret_words import is_harmless, may_name
+from agentscope_compaction.told_secrets import (
+    commands,
+    flags,
+    sentences,
+    sentences_elsewhere,
+    settings,
+)
 
 __all__ = ["REDACTED", "redact_and_count", "redact_secrets"]
 
 _MAX_PASSES = 8
 _UNICODE_ESCAPE = re.compile(r"(?P<escape>\\{1,15})u(?P<code>[0-9A-Fa-f]{4})")
-_USERINFO = re.compile(r"(?<=[A-Za-z0-9])(:(?:\\{0,3}/){2})([^\s/?#\"'<>\\`]{1,512})@(?=[\w\[$])")
-_FLAG = re.compile(
-    r"(?<![\w-])(?P<head>--(?P<name>[A-Za-z][A-Za-z0-9-]{0,40}+)\s{1,4}(?:\\{0,15}[\"'])?)"
-    r"(?P<value>[^\s\"'\\=-][^\s\"'\\]{0,1023}+)"
-)
-_BASIC_USER = re.compile(
-    r"(?<=\s)(?P<head>(?:-u(?:[ =]\s{0,4})?|--user[ =]\s{0,4})(?:\\{0,15}[\"'])?"
-    r"[^\s:\"'\\/]{1,128}:)"
-    r"(?P<value>[^\s\"'\\]{1,256})"
-)
+_USERINFO = re.compile(r"(?<=[A-Za-z0-9])(:(?:\\{0,15}/){2})([^\s/?#\"'<>\\`]{1,512})@(?=[\w\[$])")
 
 
 def redact_secrets(text: str) -> str:
@@ -74,7 +71,7 @@ def _passes(text: str) -> tuple[str, int]:
     total = 0
     for _ in range(_MAX_PASSES):  # a replacement can uncover the secret glued to it
         found = 0
-        for step in (key_blocks, _userinfo, named_values, _flags, _formats, _prose):
+        for step in _STEPS if may_name(text) else _STEPS_WITHOUT_NAMES:
             text, count = step(text)
             found += count
         if not found:
@@ -111,56 +108,9 @@ def _formats(text: str) -> tuple[str, int]:
     return text, total + placed + marked
 
 
-def _prose(text: str) -> tuple[str, int]:
-    """Replace what a sentence gives away: ``the password is x1``."""
-    lowered = text.lower()
-    total = 0
-    for words, pattern in PROSE:
-        if holds_any(lowered, words):
-            text, count = _values(pattern, text, _spare_none)
-            total += count
-    return text, total
-
-
-def _flags(text: str) -> tuple[str, int]:
-    """Replace ``--password x``, ``curl -u user:x`` and ``sshpass -p x``."""
-    flags = users = programs = 0
-    if "--" in text or "-u" in text:
-        text, flags = _values(_FLAG, text, _is_plain_flag)
-        text, users = _values(_BASIC_USER, text, _is_number)
-    if holds_any(text, COMMANDS):
-        text, programs = _values(COMMAND, text, _is_placeholder)
-    return text, flags + users + programs
-
-
-def _spare_none(match: re.Match[str]) -> bool:
-    return False
-
-
-def _is_placeholder(match: re.Match[str]) -> bool:
-    return is_harmless(match["value"])
-
-
-def _is_plain_flag(match: re.Match[str]) -> bool:
-    return not strength(match["name"]) or is_harmless(match["value"])
-
-
-def _is_number(match: re.Match[str]) -> bool:
-    """A user and group, not a user and password: ``docker run -u 1000:1000``."""
-    return match["value"].isdigit() or is_harmless(match["value"])
-
-
-def _values(
-    pattern: re.Pattern[str], text: str, spared: Callable[[re.Match[str]], bool]
-) -> tuple[str, int]:
-    """Replace the ``value`` after each match's ``head``, but for those to be spared."""
-    count = 0
-
-    def replace(match: re.Match[str]) -> str:
-        nonlocal count
-        if spared(match):
-            return match[0]
-        count += 1
-        return match["head"] + REDACTED
-
-    return pattern.sub(replace, text), count
+_STEPS = (
+    *(key_blocks, _userinfo, named_values, flags, commands, settings),
+    *(_formats, sentences, sentences_elsewhere),
+)
+_STEPS_WITHOUT_NAMES = (key_blocks, _userinfo, flags, commands, _formats, sentences_elsewhere)
+"""Those that can find anything in a text without a telling word, as most are."""

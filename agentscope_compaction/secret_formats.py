@@ -14,15 +14,21 @@ __all__ = [
     "FORMATS",
     "INFIXED",
     "INFIXES",
+    "NO_ESCAPE",
     "PLACED",
     "PLACES",
     "REDACTED",
+    "WORD_START",
     "holds_any",
     "may_have_format",
 ]
 
 REDACTED = "[redacted]"
 """What stands in for a secret."""
+NO_ESCAPE = r"(?<!\\[nrtbf])"
+"""What was just read is not JSON's escape of a line break or the like."""
+WORD_START = rf"(?<![A-Za-z0-9_-]{NO_ESCAPE})"
+"""A word does not begin inside another, but it does behind an escape: ``\\ntoken`` is no word."""
 
 _FORMAT_LIST = (
     r"A(?:KIA|SIA|BIA|CCA)[A-Z0-9]{16}(?![A-Za-z0-9])",  # AWS access key id
@@ -119,9 +125,9 @@ def _by_first(formats: Sequence[str]) -> str:
     return "|".join(f"{first}(?:{'|'.join(rests)})" for first, rests in groups.items())
 
 
-FORMATS = re.compile(rf"(?<![A-Za-z0-9_-])(?:{_by_first(_FORMAT_LIST)})")
+FORMATS = re.compile(rf"{WORD_START}(?:{_by_first(_FORMAT_LIST)})")
 """One search for every secret that its own spelling gives away."""
-PLACED = re.compile(r"(?<![A-Za-z0-9_-])(?:" + "|".join(_PLACED_LIST) + ")")
+PLACED = re.compile(rf"{WORD_START}(?:{'|'.join(_PLACED_LIST)})")
 PLACES = ("/webhooks/", "/webhookb2/", "hooks.slack.com/", "PWD=", "earer ", "EARER ")
 """Secrets given away by what is before them; worth a search only where one of these is."""
 _RUN = 16
@@ -133,7 +139,8 @@ _IN_RUN = bytes(
 )
 INFIXES = (".atlasv1.", "Q~", "AZDO")
 INFIXED = re.compile(
-    r"(?<![A-Za-z0-9])(?:[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{60,255}+"  # Terraform
+    rf"(?<![A-Za-z0-9]{NO_ESCAPE})"
+    r"(?:[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{60,255}+"  # Terraform
     r"|[A-Za-z0-9_~.]{3}[0-9]Q~[A-Za-z0-9_~.-]{31,34}"  # Azure client secret
     r"|[A-Za-z0-9]{76}AZDO[A-Za-z0-9]{4}(?![A-Za-z0-9]))"  # Azure DevOps
 )

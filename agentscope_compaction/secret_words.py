@@ -1,4 +1,4 @@
-"""Words that announce a secret: names of values, sentences, programs; and values that are none.
+"""Which names announce a secret, and which values are none.
 
 Data for ``redaction``. Every pattern is bounded or possessive, so a search is linear in its text.
 """
@@ -11,58 +11,12 @@ from functools import lru_cache
 from agentscope_compaction.secret_formats import holds_any
 
 __all__ = [
-    "COMMAND",
-    "COMMANDS",
-    "PROSE",
     "is_expression",
     "is_harmless",
     "looks_random",
     "may_name",
     "strength",
 ]
-
-_SPOKEN = (
-    r"(?:pass(?:word|phrase|code)|passwd|pwd|(?:(?:api|access|secret|private|auth)[ _-])?key"
-    r"|(?:(?:access|api|auth|bearer|refresh|session)[ _-])?token|secret|credential)s?"
-)
-_TOLD = (
-    r"(?P<value>(?!(?i:(?:sha|md|base|utf|aes|rsa|hs|rs|ed|oauth|http)-?[0-9]"
-    r"|k8s|[vsk]-?[0-9]{1,3}(?![A-Za-z0-9])))"
-    r"(?=[!#-&*-~]{0,64}[A-Za-z])(?=[!#-&*-~]{0,64}[0-9])[!#-&*-Z^-z|~]{5,512}+)(?![(\[])"
-)
-"""What is announced; with letters and digits, so that it is hardly a word."""
-_ENGLISH = re.compile(
-    r"(?P<head>(?:"
-    rf"(?<![A-Za-z0-9_-])(?i:{_SPOKEN}(?: {{1,3}}(?:is|was|set to|changed to):? {{1,3}}|[：＝]\s?)"
-    r"|(?:api|access|secret|private|auth) (?:key|token)\s?[:=]\s{0,3}))"
-    r"[\"'`“「]?)" + _TOLD
-)
-_OTHER_LANGUAGES = re.compile(
-    r"(?P<head>(?i:密码|口令|密钥|令牌|パスワード|비밀번호|пароль|contrase[nñ]a|senha|mot de passe"
-    r"|passwort|kennwort)(?:\\{0,7}[\"'”」])?"
-    r"\s?(?:[是为は는은：:=＝]|设为|(?:es|est|ist|lautet) )\s{0,3}"
-    r"(?:\\{0,7}[\"'`“「])?)" + _TOLD
-)
-_WORDS = " is, was, set to, changed to, key, token,：,＝".split(",")
-_OTHER_WORDS = (
-    "密,口令,令牌,パスワード,비밀번호,парол,contrase,senha,mot de passe,passwort,kennwort".split(
-        ","
-    )
-)
-PROSE = ((_WORDS, _ENGLISH), (_OTHER_WORDS, _OTHER_LANGUAGES))
-"""Secrets announced in a sentence. One of the words, in lower case, is in every sentence that the
-pattern beside them finds; most inputs of tools hold none."""
-
-COMMANDS = ("sshpass", "mysql", "mariadb", "redis-cli", "docker login", "password ")
-COMMAND = re.compile(
-    r"(?<![A-Za-z0-9_])(?P<head>(?:sshpass\s{1,4}-p\s{0,4}"
-    r"|(?:mysql|mysqldump|mysqladmin|mariadb)\s(?:[^\n|;&]{0,200}\s)?-p(?!-)"
-    r"|redis-cli\s(?:[^\n|;&]{0,200}\s)?-a\s{1,4}"
-    r"|docker\slogin\s(?:[^\n|;&]{0,200}\s)?-p\s{1,4}"
-    r"|login\s{1,16}[^\s\"']{1,128}(?:\s|\\{1,15}[nrt]){1,16}password\s{1,16})(?:\\{0,15}[\"'])?)"
-    r"(?P<value>[^\s\"'\\;|&][^\s\"'\\]{0,255})"
-)
-"""Passwords of programs that take them without a telling name, and of ``.netrc``."""
 
 _STRONG = re.compile(
     r"(?:password|passwd|passphrase|passcode|apikey)[0-9]{0,3}\Z"
@@ -90,7 +44,7 @@ _PUNCTUATION = re.compile(r"[-.\s_]+")
 
 _HARMLESS = re.compile(
     r"(?:none|null|nil|undefined|true|false|yes|no|on|off|str|string|bytes?|int|integer|bool|boolean"
-    r"|any|object|number|unknown|void|required|optional|secretstr|secret_str|text|varchar|char"
+    r"|any|async|await|function|lambda|object|number|unknown|void|required|optional|secretstr|secret_str|text|varchar|char"
     r"|redacted|\[redacted\]|masked|hidden|empty|missing|invalid|\.{2,}|\*+|x{3,}|-+|…+|•+)\Z"
     r"|\$|%[({]|%s|\{|<|\[redacted\]|\[[A-Z]{2,8}\]",
     re.IGNORECASE,
@@ -105,7 +59,7 @@ _TELLING = (
     *("pass", "key", "auth", "cookie", "token", "secret", "pwd", "pw", "sessionid", "sessid"),
     *("sig", "credential", "jwt", "bearer", "sas", "nonce"),
 )
-"""Every name that ``strength`` knows holds one of these."""
+"""Every name that ``strength`` knows holds one of these, and every English word for a secret."""
 
 
 def may_name(text: str) -> bool:

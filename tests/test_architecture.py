@@ -18,7 +18,8 @@ PACKAGE = "agentscope_compaction"
 LAYERS = (
     {"errors", "environment"},
     {"core"},
-    {"redaction", "named_secrets", "private_keys", "secret_formats", "secret_words", "tokens"},
+    {"redaction", "named_secrets", "told_secrets", "private_keys", "secret_formats"}
+    | {"secret_words", "tokens"},
     {"models", "archive", "outgoing", "memory"},
     {"compact"},
     {"compactor", "agents"},

@@ -125,6 +125,30 @@ SECRETS = [
     ("machine host login ada password hunter2", "hunter2"),
     (r"machine host\n login ada\n password hunter2", "hunter2"),
     ("Driver={x};UID=ada;PWD=hunter2;", "hunter2"),
+    # names and values with a blank, a tab or a table's bar between them
+    ("setx API_KEY hunter2hunter", "hunter2"),
+    ('setx API_KEY "hunter2hunter" /M', "hunter2"),
+    ("set -gx API_KEY hunter2hunter", "hunter2"),
+    ("ENV API_KEY hunter2hunter", "hunter2"),
+    ("Set-Item -Path Env:API_KEY hunter2hunter", "hunter2"),
+    ("aws configure set aws_secret_access_key hunter2hunter", "hunter2"),
+    ("git config --global github.token hunter2hunter", "hunter2"),
+    ("npm config set //registry.example.com/:_authToken hunter2hunter", "hunter2"),
+    ("gh secret set API_KEY --body hunter2hunter", "hunter2"),
+    (r"{\"cmd\": \"setx API_KEY \\\"hunter2hunter\\\"\"}", "hunter2"),
+    ("| ada | password | hunter2hunter |", "hunter2"),
+    ("password\thunter2hunter", "hunter2"),
+    (r'{"row": "password\thunter2hunter"}', "hunter2"),
+    ('{"password": {"value": "hunter2"}}', "hunter2"),
+    (r"{\"password\":{\"stringValue\":\"hunter2\"}}", "hunter2"),
+    # what a command line hands to a program, and SQL
+    ("echo hunter2 | docker login --username ada --password-stdin", "hunter2"),
+    ("echo 'hunter2' | sudo -S ls", "hunter2"),
+    ("echo 'ada:hunter2' | chpasswd", "hunter2"),
+    ("CREATE USER ada WITH PASSWORD 'hunter2'", "hunter2"),
+    ("alter role ada password 'hunter2';", "hunter2"),
+    ("CREATE USER ada IDENTIFIED BY 'hunter2'", "hunter2"),
+    ("CREATE USER ada IDENTIFIED WITH caching_sha2_password BY 'hunter2'", "hunter2"),
     ("sent BEARER abc123def to host", "abc123def"),
     ("tool --api-key=abc1", "abc1"),
     ("export API_KEY=abc", "abc"),
@@ -179,6 +203,8 @@ SECRETS = [
     ("THE PASSWORD IS abc1def2", "abc1def2"),
     ("access token = abc1def2", "abc1def2"),
     ("passphrase set to 'correct-h0rse'", "h0rse"),
+    ("use hunter2 as the password.", "hunter2"),
+    ('"hunter2" is my new API key', "hunter2"),
     ("数据库密码是 hunter2。", "hunter2"),
     ("密码：hunter2", "hunter2"),
     ("密码＝hunter2", "hunter2"),
@@ -285,6 +311,12 @@ HARMLESS = [
     "cd /srv;PWD=/srv make",
     "the login page asks for a password twice",
     "sk-fading-circle-container",
+    "step2 is the key part, module2.py is the password checker",
+    "SELECT password FROM users WHERE name = 'ada'; -- identified by id",
+    "echo done1 | tee log && sudo -S ls; echo $PASSWORD | chpasswd",
+    "config set color.ui auto, ENV PATH /usr/local/bin2, set -x TOKEN file.txt",
+    "password: str | None, password | hash, | name | password |\n|---|---|",
+    '{"password": {"type": "string"}, "token": {"value": "hello"}}',
     "secret_santa_list_of_the_year_2024, fw_update_version_2_of_the_firmware_image",
     "e2b_sandbox_template_identifier_v2 napi_create_reference_for_value_v10",
     "key-value-store-with-many-words-1 fc-layer-2-of-the-network-in-the-model",
@@ -307,6 +339,7 @@ HARMLESS = [
     r"a \u0026 b \u003c c \u5bc6\u7801\u662f\u5fc5\u586b\u7684 C:\users \ud83d\ude00 \u000a \u0022",
     "users.map(token => token.id)",
     "password => hash(password)",
+    "{getApiKey: async () => key, password: function () {}}",
     "the password is required, the token was expired and the secret is out",
     "the token is 8192 characters and the key is sha256-hashed",
     "if password is not None and token is None:",
@@ -352,6 +385,14 @@ ADVERSARIAL = {
     "tags": "<password>" * 100_000,
     "flags": "--a " * 250_000,
     "pairs": "token: abcdefg1" * 70_000,
+    "cells": "password | " * 90_000,
+    "nested": 'password: {"value": ' * 50_000,
+    "settings": "set -x " * 140_000 + "token",
+    "options": "config -a -b -c " * 60_000,
+    "paths": "setx " + "a/" * 500_000 + " token",
+    "pipes": "echo aaa | a " * 80_000 + "chpasswd",
+    "statements": "with password '" * 70_000,
+    "values first": "abc123 is the very long " * 40_000 + "password",
 }
 
 
@@ -363,6 +404,16 @@ def test_a_secret_is_replaced_once_and_for_all(text: str, secret: str) -> None:
     assert REDACTED in redacted
     assert count >= 1
     assert redact_and_count(redacted) == (redacted, 0)
+
+
+@pytest.mark.parametrize(("text", "secret"), SECRETS)
+def test_a_secret_on_a_line_of_a_file_is_found_in_json(text: str, secret: str) -> None:
+    """Tool inputs hold whole files: behind an escaped line break or tab a line begins, too."""
+    for before, after in (("", ""), ("first line\n", "\nlast line"), ("\t", "\r\n")):
+        written = before + text + after
+        for _ in range(3):
+            assert secret not in redact_secrets(written)
+            written = json.dumps({"content": written}, ensure_ascii=False)
 
 
 @pytest.mark.parametrize("text", HARMLESS)
