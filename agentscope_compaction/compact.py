@@ -39,7 +39,8 @@ from agentscope_compaction.errors import (
     InvalidSnapshotError,
 )
 from agentscope_compaction.memory import AnswerMemory, Remembered
-from agentscope_compaction.models.ask import Replies, ask, is_local, named_together
+from agentscope_compaction.models.answers import Replies, named_together
+from agentscope_compaction.models.ask import ask, is_local
 from agentscope_compaction.models.seam import DecisionModel
 from agentscope_compaction.outgoing import Redaction
 from agentscope_compaction.redaction import redact_secrets
