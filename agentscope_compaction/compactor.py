@@ -15,7 +15,7 @@ from agentscope_compaction.agents import accepting
 from agentscope_compaction.agents.announce import describe, event_of, log_event, span
 from agentscope_compaction.agents.by_agent import ByAgent
 from agentscope_compaction.agents.notes import Notes
-from agentscope_compaction.agents.profile import with_profile
+from agentscope_compaction.agents.profile import Chosen
 from agentscope_compaction.agents.proposing import (
     Counter,
     Judge,
@@ -91,8 +91,9 @@ class Compactor:
         self._memory = AnswerMemory()
         self.judging: ByAgent[None] = ByAgent()
         """Agents for which a judging is in flight."""
-        if profile is not None:
-            self.options = with_profile(self.options, profile)
+        self._chosen = Chosen(profile) if profile is not None else None
+        if self._chosen is not None:
+            self.options = self._chosen.options(self.options)
 
     def __deepcopy__(self, memo: object) -> Compactor:
         """Return the compactor itself: a copied agent goes on with the same archive."""
@@ -157,6 +158,8 @@ class Compactor:
             counter = self._token_counter or await subject.counter(request.messages)
             judged = await judge.judge(with_sources(request, ref), counter, subject.finished)
             proposal = judged.model_copy(update={"archive_ref": str(ref)})
+            if self._chosen is not None:
+                self._chosen.compare(proposal.stats["model"])
             add_cache_figures(proposal, counter)
             if proposal.changed:
                 await self.archive.record(ref, proposal, Outcome(OutcomeKind.PROPOSED))

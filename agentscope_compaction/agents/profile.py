@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import tempfile
 from collections.abc import Mapping
@@ -14,7 +15,9 @@ from agentscope_compaction.core.options import CompactionOptions
 from agentscope_compaction.core.types import JSONObject, Thresholds
 from agentscope_compaction.errors import ConfigurationError
 
-__all__ = ["Profile", "load_profile", "save_profile", "with_profile"]
+__all__ = ["Chosen", "Profile", "load_profile", "save_profile"]
+
+_log = logging.getLogger("agentscope_compaction")
 
 _VERSION = 1
 _LARGEST = 1_000_000
@@ -87,28 +90,45 @@ def load_profile(path: str | os.PathLike[str]) -> Profile:
         raise ConfigurationError(f"unusable profile: {detail}") from None
 
 
-def with_profile(
-    options: CompactionOptions,
-    profile: Thresholds | Mapping[str, float] | str | os.PathLike[str],
-) -> CompactionOptions:
-    """Return the options with a profile's thresholds, given as such or as a profile file.
+class Chosen:
+    """The thresholds a caller chose, and for which model they were found.
+
+    Args:
+        profile: Thresholds as such, which go with any model, or the path of a profile file.
 
     Raises:
         ConfigurationError: The profile is unusable.
     """
-    if isinstance(profile, str | os.PathLike):
-        thresholds = load_profile(profile).thresholds
-    else:
+
+    def __init__(self, profile: Thresholds | Mapping[str, float] | str | os.PathLike[str]) -> None:
+        self._model: str | None = None
+        self._told: set[str] = set()
+        if isinstance(profile, str | os.PathLike):
+            loaded = load_profile(profile)
+            self._model, self._thresholds = loaded.model, loaded.thresholds
+            return
         try:
-            thresholds = as_thresholds(profile)
+            self._thresholds = as_thresholds(profile)
         except ValueError as exc:
             raise ConfigurationError(f"unusable profile: {exc}") from None
-    return options.model_copy(
-        update={
-            "keep_call_threshold": thresholds.call,
-            "keep_result_threshold": thresholds.result,
-        }
-    )
+
+    def options(self, options: CompactionOptions) -> CompactionOptions:
+        """Return the options with these thresholds."""
+        call, result = self._thresholds
+        return options.model_copy(
+            update={"keep_call_threshold": call, "keep_result_threshold": result}
+        )
+
+    def compare(self, answered: str | None) -> None:
+        """Warn, once per model, where another one answered than the thresholds were found for."""
+        if None in (self._model, answered) or answered == self._model or answered in self._told:
+            return
+        self._told.add(str(answered))
+        _log.warning(
+            "the profile was calibrated for the model %s, but %s answered: calibrate again",
+            self._model,
+            answered,
+        )
 
 
 def _profile(value: object) -> Profile:

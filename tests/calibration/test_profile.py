@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from agentscope_compaction import Compactor, Thresholds
+from agentscope_compaction import Compactor, InMemoryArchive, Thresholds
 from agentscope_compaction.agents.profile import Profile, load_profile, save_profile
 from agentscope_compaction.errors import ConfigurationError
+from agentscope_compaction.testing import ScriptedDecisionModel
+from tests.asking import history
 
 PROFILE = Profile("scripted-1", Thresholds(0.2, 0.6), 0.04, (0.01, 0.1), 12, "2026-01-31")
 
@@ -45,6 +47,25 @@ def test_a_compactor_takes_thresholds(profile: Thresholds | dict[str, float]) ->
     """Thresholds as such work as before."""
     options = Compactor(profile=profile).options
     assert (options.keep_call_threshold, options.keep_result_threshold) == (0.1, 0.3)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("name", "warnings"), [("scripted-1", 0), ("scripted-2", 1)])
+async def test_another_model_than_the_profiles_is_warned_of_once(
+    name: str, warnings: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The model changed after the calibration; the thresholds are used all the same."""
+    path = tmp_path / "profile.json"
+    save_profile(PROFILE, path)
+    model = ScriptedDecisionModel(name=name)
+    compactor = Compactor(model, InMemoryArchive(), None, ["A"], profile=path)
+    for calls in (12, 13):
+        proposal = await compactor.propose(history(calls).messages)
+        assert proposal.stats["model"] == name
+        assert proposal.stats["thresholds"] == {"call": 0.2, "result": 0.6}
+    assert [r.message for r in caplog.records if "calibrate again" in r.message] == [
+        f"the profile was calibrated for the model scripted-1, but {name} answered: calibrate again"
+    ] * warnings
 
 
 @pytest.mark.parametrize(
