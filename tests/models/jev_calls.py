@@ -1,17 +1,18 @@
-"""One call of the Jev client, and scripted HTTP responses to it."""
+"""One call of the Jev client: to scripted HTTP responses, or to a server on loopback."""
 
 import json
 from collections.abc import Callable
 from typing import Any
 
 import httpx
-from agentscope.classifier import BinaryQuestion, ClassifierResponse
+from agentscope.classifier import BinaryCriteria, BinaryQuestion, ClassifierResponse
 
 from agentscope_compaction.models.jev import JevDecisionModel
 
 URL = "https://api.typesafe.ai/v1/systemone"
 KEY = "sk-test-0123456789abcdef"
 STATE = {"goal": "state-marker"}
+SERVED: dict[str, Any] = {"goal": "Fix it", "calls": {"t1": {"tool": "Read", "result": "ok"}}}
 
 
 def questions(*names: str) -> dict[str, BinaryQuestion]:
@@ -20,6 +21,16 @@ def questions(*names: str) -> dict[str, BinaryQuestion]:
 
 
 PAIR = questions("call_t1", "result_t1")
+
+
+def pairs(count: int) -> dict[str, BinaryQuestion]:
+    """Two questions for each of so many calls."""
+    criteria = BinaryCriteria(true="It is needed.", false="It is not needed.")
+    return {
+        f"{kind}_t{n}": BinaryQuestion(instructions=f"Is {kind} {n} needed?", criteria=criteria)
+        for n in range(1, count + 1)
+        for kind in ("call", "result")
+    }
 
 
 def answer(request: httpx.Request, **fields: Any) -> httpx.Response:
@@ -48,9 +59,19 @@ def failing(*first: httpx.Response | Exception) -> Callable[[httpx.Request], htt
 
 
 async def ask(
-    asked: dict[str, BinaryQuestion] = PAIR, deadline: float | None = None, **settings: Any
+    asked: dict[str, BinaryQuestion] = PAIR,
+    deadline: float | None = None,
+    state: Any = STATE,
+    **settings: Any,
 ) -> ClassifierResponse:
     """One call of a fresh client that waits for nothing."""
     defaults: dict[str, Any] = {"api_key": KEY, "retry_delay": 0}
     async with JevDecisionModel(**(defaults | settings)) as model:
-        return await model(STATE, asked, deadline=deadline)
+        return await model(state, asked, deadline=deadline)
+
+
+async def ask_server(
+    url: str, count: int = 1, state: Any = SERVED, **settings: Any
+) -> ClassifierResponse:
+    """One call of a fresh client, with so many pairs, to the server at this address."""
+    return await ask(pairs(count), state=state, base_url=url, **settings)
