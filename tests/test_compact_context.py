@@ -83,6 +83,9 @@ async def test_statistics_are_complete() -> None:
     assert (stats["candidates"], stats["protected"], stats["questions"]) == (3, 0, 6)
     assert (stats["requests"], stats["state_stage"], stats["model"]) == (1, "full", "scripted-1")
     assert stats["usage"] == {"input_tokens": 100, "output_tokens": 6}
+    assert (stats["messages_before"], stats["messages_after"], stats["first_changed"]) == (8, 8, 1)
+    assert [d.chars_before for d in proposal.decisions] == [2_002] * 3
+    check_proposal(builder.messages, proposal)
     assert stats["tokens_after"] < stats["tokens_before"]
     assert model.asked[:2] == ["call_t1", "result_t1"]
 
@@ -147,6 +150,11 @@ async def test_input_is_unchanged_and_unshared() -> None:
             block.clear()
         message.clear()
     assert request == before
+    proposal, _ = await propose(request, 1.0)
+    for message in request["messages"]:
+        message["content"].clear()
+        message.clear()
+    assert proposal.messages == before["messages"]
 
 
 async def test_caller_may_change_its_history_while_the_model_is_asked() -> None:

@@ -86,9 +86,10 @@ async def test_unknown_calls_are_refused(lab: Any) -> None:
     agent = await lab.worked()
     proposal = await agent.propose_compaction(goal="sum up")
     for calls in (["t99"], "t1", b"t1", 1, [None]):
-        with pytest.raises(ConfigurationError):
+        with pytest.raises(ConfigurationError, match=r"calls|no call"):
             await agent.accept_compaction(proposal, calls=calls)
     assert lab.cut(agent) == []
+    assert agent.pending_proposal is proposal
 
 
 @pytest.mark.parametrize("given", ["t1", 3, {"proposal_id": "x"}, [], "without options"])
@@ -102,9 +103,9 @@ async def test_what_is_no_proposal_is_refused(lab: Any, given: Any) -> None:
     for decide in (agent.accept_compaction, agent.restore_compaction):
         with pytest.raises(ConfigurationError):
             await decide(given)
-    with pytest.raises(ConfigurationError):
+    with pytest.raises(ConfigurationError, match="a proposal is needed, not NoneType"):
         await agent.accept_compaction(None)
-    with pytest.raises(ConfigurationError):
+    with pytest.raises(ConfigurationError, match="a proposal is needed, not NoneType"):
         await agent.reject_compaction(None)
     assert agent.state.model_dump_json() == before
     assert agent.pending_proposal is proposal

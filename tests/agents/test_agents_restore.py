@@ -24,7 +24,7 @@ async def test_removal_in_finished_replies_and_back(lab: Any) -> None:
     assert list(lab.results(agent)) == ["c5"]
     await agent.reply(lab.user("go on"))
     assert lab.runs.total() == 8  # nothing ran again
-    assert await agent.restore_compaction(proposal)
+    assert await agent.restore_compaction(proposal) == ("t1", "t2", "t3", "t4", "t5")
     assert lab.dump(agent)[:2] == before
     assert await agent.restore_compaction(proposal) == ()
 
@@ -39,7 +39,7 @@ async def test_restore_in_a_new_process(lab: Any, removing: bool, calls: Any) ->
     assert lab.dump(agent) != before
     state = AgentState.model_validate_json(agent.state.model_dump_json())
     fresh = lab.agent([], cls=with_compaction(lab.compactor())(Agent), state=state)
-    assert await fresh.restore_compaction()
+    assert await fresh.restore_compaction() == tuple(calls or ("t1", "t2", "t3", "t4", "t5"))
     assert lab.dump(fresh) == before
 
 
@@ -60,7 +60,7 @@ async def test_a_reply_in_several_messages_of_one_id(
     assert await agent.accept_compaction(proposal, calls=["t1", "t3"]) == ("t1", "t3")
     assert await agent.accept_compaction(proposal) == ("t2", "t4", "t5")
     assert await agent.accept_compaction(proposal) == ()
-    assert len(await agent.restore_compaction(proposal)) == 5
+    assert await agent.restore_compaction(proposal) == ("t1", "t2", "t3", "t4", "t5")
     assert lab.dump(agent) == before
     assert await agent.restore_compaction(proposal) == ()
 
@@ -85,7 +85,8 @@ async def test_two_passes_and_back(lab: Any) -> None:
     acting = [d.call_id for d in second.decisions if d.action != "keep"]
     assert acting == ["c5", "d0"]
     await agent.accept_compaction(second)
-    assert await agent.restore_compaction() and await agent.restore_compaction()
+    assert await agent.restore_compaction() == ("t6", "t7")
+    assert await agent.restore_compaction() == ("t1", "t2", "t3", "t4", "t5")
     assert lab.dump(agent)[:2] == first
     assert await agent.restore_compaction() == ()
 

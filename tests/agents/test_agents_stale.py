@@ -19,7 +19,7 @@ async def test_accepted_late_keeps_what_came_since(lab: Any) -> None:
     agent.state.context[-1].content.append(TextBlock(text="an afterthought"))
     await agent.reply(lab.user("go on"))
     since = lab.dump(agent)
-    assert await agent.accept_compaction(proposal)
+    assert await agent.accept_compaction(proposal) == ("t1", "t2", "t3", "t4", "t5")
     now = lab.dump(agent)
     assert now[2:] == since[2:]
     assert now[1]["content"][-1] == since[1]["content"][-1]

@@ -61,7 +61,7 @@ async def test_read_only_and_empty(tmp_path: Path) -> None:
     """A read-only file without our schema is refused, not taken for an empty archive."""
     path = tmp_path / "empty.db"
     path.touch()
-    with pytest.raises(ArchiveError):
+    with pytest.raises(ArchiveError, match="read-only"):
         await SqlArchive(f"sqlite:///file:{path}?mode=ro&uri=true").list()
 
 

@@ -39,7 +39,7 @@ async def test_wrong_schema_is_refused(tmp_path: Path, sql: str) -> None:
     path = tmp_path / "other.db"
     with closing(sqlite3.connect(path)) as conn:
         conn.execute(sql)
-    with pytest.raises(ArchiveError):
+    with pytest.raises(ArchiveError, match=r"cannot save|holds no archive"):
         await SqlArchive(path, timeout=0.1).save("s", [])
     with closing(sqlite3.connect(path)) as conn:
         assert [row[0] for row in conn.execute("SELECT sql FROM sqlite_master")] == [sql]

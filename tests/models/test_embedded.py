@@ -28,7 +28,7 @@ async def test_answers_every_question_in_agentscopes_types() -> None:
     assert response.model == "lexical-1"
     assert response.usage is None
     assert response.metadata["calibrated"] is False
-    json.dumps(response.metadata)
+    assert json.loads(json.dumps(response.metadata)) == response.metadata
 
 
 def test_says_what_it_is() -> None:

@@ -42,7 +42,10 @@ async def test_missing_usage_is_unknown_and_a_refusal_is_passed_on(
     router.post(URL).respond(json={"model": "m", "answers": answers})
     response = await ask()
     assert response.usage is None
-    assert response.content["call_t1"] == RefusalAnswer()
+    assert response.content == {
+        "call_t1": RefusalAnswer(),
+        "result_t1": BinaryAnswer(probability=1.0),
+    }
 
 
 async def test_extra_answers_are_ignored_with_a_warning(
@@ -86,13 +89,15 @@ async def test_a_client_passed_in_is_used_and_left_open(router: respx.MockRouter
 
 async def test_a_closed_model_opens_again(router: respx.MockRouter) -> None:
     """``aclose`` ends connections, not the model; closing twice is harmless."""
-    router.post(URL).mock(side_effect=answer)
+    route = router.post(URL).mock(side_effect=answer)
     model = JevDecisionModel(KEY)
-    await model(STATE, PAIR)
+    first = await model(STATE, PAIR)
     await model.aclose()
     await model.aclose()
-    await model(STATE, PAIR)
+    second = await model(STATE, PAIR)
     await model.aclose()
+    assert first.content == second.content == dict.fromkeys(PAIR, BinaryAnswer(probability=0.5))
+    assert route.call_count == 2
 
 
 def test_one_model_serves_several_event_loops(router: respx.MockRouter) -> None:

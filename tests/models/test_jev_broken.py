@@ -106,9 +106,10 @@ async def test_an_endless_body_is_cut_off() -> None:
 
 async def test_a_body_without_length_that_ends_early_is_not_an_answer() -> None:
     """Closing the connection may end a body, so only its content can tell that half is missing."""
-    async with raw_server(sending(HEAD + b'\r\n{"model": "m", "answers": {')) as (url, _):
+    async with raw_server(sending(HEAD + b'\r\n{"model": "m", "answers": {')) as (url, seen):
         with pytest.raises(DecisionAnswerError):
             await ask_server(url)
+    assert len(seen) == 1
 
 
 async def test_a_slow_body_counts_against_the_deadline() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from agentscope_compaction.errors import DecisionHTTPError
-from tests.models.jev_calls import ask_server
+from tests.models.jev_calls import ask_server, pairs
 
 pytestmark = pytest.mark.anyio
 
@@ -52,7 +52,8 @@ def _await_port(process: subprocess.Popen[bytes], port: int) -> None:
 async def test_dev_double_answers_its_limit(dev_double: str) -> None:
     """64 questions at once are the portable maximum."""
     response = await ask_server(dev_double, 32, api_key="")
-    assert len(response.content) == 64
+    assert list(response.content) == list(pairs(32))
+    assert response.metadata["requests"] == 1
 
 
 async def test_dev_double_refuses_one_pair_more_unless_split(dev_double: str) -> None:
@@ -62,7 +63,8 @@ async def test_dev_double_refuses_one_pair_more_unless_split(dev_double: str) ->
     assert caught.value.status == 400
     assert "64" in str(caught.value)
     response = await ask_server(dev_double, 33, max_questions=64)
-    assert len(response.content) == 66
+    assert set(response.content) == set(pairs(33))
+    assert response.metadata["requests"] == 2
 
 
 async def test_dev_double_refuses_a_large_body(dev_double: str) -> None:

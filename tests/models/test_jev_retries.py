@@ -65,9 +65,9 @@ async def test_without_a_usable_header_the_backoff_counts(
 ) -> None:
     """A backoff that ends past the deadline is not begun."""
     route = router.post(URL).respond(503, headers=headers)
-    with pytest.raises(DecisionHTTPError):
+    with pytest.raises(DecisionHTTPError) as caught:
         await ask(retry_delay=3, deadline=asyncio.get_running_loop().time() + 2)
-    assert route.call_count == 1
+    assert (caught.value.status, route.call_count) == (503, 1)
 
 
 @pytest.mark.parametrize(("wait", "within"), [("60", 30.0), ("31", None), ("999999999", None)])
@@ -128,6 +128,7 @@ async def test_a_timeout_is_retried_then_raised(
     route.mock(side_effect=error("t"))
     with pytest.raises(DecisionTimeoutError):
         await ask()
+    assert route.call_count == 2 + 2
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
@@ -135,8 +136,9 @@ async def test_a_redirect_is_not_followed(router: respx.MockRouter, status: int)
     """Following one would hand the key and the state to another host."""
     other = router.post("https://other.example/").mock(side_effect=answer)
     router.post(URL).respond(status, headers={"location": "https://other.example/"})
-    with pytest.raises(DecisionHTTPError, match="redirects are not followed"):
+    with pytest.raises(DecisionHTTPError, match="redirects are not followed") as caught:
         await ask(http_client=httpx.AsyncClient(follow_redirects=True))
+    assert caught.value.status == status
     assert not other.called
 
 

@@ -130,6 +130,7 @@ async def test_agentscopes_own_client_gets_the_same_answers() -> None:
     assert ours.usage is not None
     assert theirs.usage is not None
     assert ours.usage.input_tokens == theirs.usage.input_tokens
+    assert ours.usage.output_tokens == theirs.usage.output_tokens
 
 
 async def test_a_loopback_server_is_reached_without_the_proxy(
@@ -140,5 +141,8 @@ async def test_a_loopback_server_is_reached_without_the_proxy(
         monkeypatch.setenv(name, "http://127.0.0.1:1")
     monkeypatch.delenv("no_proxy", raising=False)
     monkeypatch.delenv("NO_PROXY", raising=False)
-    with Running() as server:
-        assert (await ask_server(server.url)).model
+    config = MockConfig()
+    with Running(config) as server:
+        response = await ask_server(server.url)
+    assert list(response.content) == ["call_t1", "result_t1"]
+    assert config.requests == 1

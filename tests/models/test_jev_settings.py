@@ -103,8 +103,11 @@ async def test_the_environment_fills_in_arguments(
     ],
 )
 def test_settings_that_cannot_work_are_refused(settings: dict[str, Any]) -> None:
-    """At construction, before anything is opened."""
-    with pytest.raises(ConfigurationError):
+    """At construction, before anything is opened; the error says which setting it is about."""
+    urls = dict.fromkeys(("base_url", "endpoint"), "URL")
+    words = {"api_key": "key", "model": "name", "headers": "header", **urls}
+    (name,) = settings
+    with pytest.raises(ConfigurationError, match=words.get(name, name)):
         JevDecisionModel(**{"api_key": KEY, **settings})
 
 
