@@ -8,16 +8,9 @@ from typing import Any
 
 import pytest
 
-from agentscope_compaction import (
-    Action,
-    CompactionProposal,
-    CompactionRequest,
-    ConfigurationError,
-    DecisionReason,
-    InvalidSnapshotError,
-    compact_context,
-)
-from agentscope_compaction.testing import HistoryBuilder, ScriptedDecisionModel, check_proposal
+from agentscope_compaction import Action, CompactionRequest, DecisionReason, InvalidSnapshotError
+from agentscope_compaction.testing import HistoryBuilder, check_proposal
+from tests.compacting import history, propose
 
 pytestmark = pytest.mark.anyio
 
@@ -28,25 +21,6 @@ STATS = {
     *("first_changed", "model", "redactions", "thresholds"),
     *("options", "reused"),
 }
-
-
-def history(calls: int = 3, size: int = 2_000) -> HistoryBuilder:
-    """A task, some calls in one reply, a text, and six closing messages."""
-    builder = HistoryBuilder().user("Fix the retry bug").think("where is it?").say("I look.")
-    for n in range(calls):
-        builder.call("Read", {"path": f"src/{n}.py"}, f"{n}:" + "x" * size, f"c{n}")
-    builder.say("Now I know.")
-    for n in range(6):
-        builder.user(f"go on {n}")
-    return builder
-
-
-async def propose(
-    request: Any, answers: Any = 0.0, **arguments: Any
-) -> tuple[CompactionProposal, ScriptedDecisionModel]:
-    """Ask a scripted model for a proposal."""
-    model = ScriptedDecisionModel(answers)
-    return await compact_context(request, decision_model=model, **arguments), model
 
 
 @pytest.mark.parametrize(
@@ -109,6 +83,9 @@ async def test_statistics_are_complete() -> None:
     assert (stats["candidates"], stats["protected"], stats["questions"]) == (3, 0, 6)
     assert (stats["requests"], stats["state_stage"], stats["model"]) == (1, "full", "scripted-1")
     assert stats["usage"] == {"input_tokens": 100, "output_tokens": 6}
+    assert (stats["messages_before"], stats["messages_after"], stats["first_changed"]) == (8, 8, 1)
+    assert [d.chars_before for d in proposal.decisions] == [2_002] * 3
+    check_proposal(builder.messages, proposal)
     assert stats["tokens_after"] < stats["tokens_before"]
     assert model.asked[:2] == ["call_t1", "result_t1"]
 
@@ -162,106 +139,6 @@ async def test_ids_name_what_they_identify() -> None:
     assert first.archive_ref is None
 
 
-async def test_ids_name_what_a_counter_decided() -> None:
-    """Two token counters that stop at different places do not share a proposal id."""
-    request = history(8).request(target_tokens=3_000)
-    few, _ = await propose(request, token_counter=lambda m: len(json.dumps(m)) // 4)
-    many, _ = await propose(request, token_counter=lambda m: len(json.dumps(m)))
-    assert few.messages != many.messages
-    assert few.proposal_id != many.proposal_id
-
-
-class Counting(list[int]):
-    """A counter that notes its figures, and holds none at first."""
-
-    def __call__(self, messages: list[dict[str, Any]]) -> int:
-        """Count the messages."""
-        self.append(len(messages))
-        return self[-1]
-
-
-async def test_a_counter_that_counts_as_false_counts() -> None:
-    """Any callable is used: an empty object is no missing one."""
-    counter = Counting()
-    proposal, _ = await propose(history().request(), token_counter=counter)
-    assert proposal.stats["tokenizer"] == "custom"
-    assert counter == [proposal.stats["tokens_before"], proposal.stats["tokens_after"]]
-
-
-@pytest.mark.parametrize("fault", [lambda m: -1, lambda m: True, lambda m: 1.0, lambda m: 1 / 0, 3])
-async def test_a_counter_that_fails_is_a_configuration_error(fault: Any) -> None:
-    """So is one that cannot be called, or whose declaration cannot be looked at."""
-
-    class Closed:
-        @property
-        def reads_only(self) -> bool:
-            raise RuntimeError
-
-    for counter in (fault, Closed()):
-        with pytest.raises(ConfigurationError, match="token_counter"):
-            await propose(history().request(), token_counter=counter)
-
-
-async def test_a_counter_that_meddles_changes_nothing() -> None:
-    """A token counter may do what it likes with the history it is shown, at any depth."""
-
-    def meddling(messages: list[dict[str, Any]]) -> int:
-        tokens = len(json.dumps(messages)) // 4
-        for message in messages:
-            message["content"].clear()
-        messages.clear()
-        return tokens
-
-    request = history(8).request(target_tokens=3_000)
-    honest, _ = await propose(request, token_counter=lambda m: len(json.dumps(m)) // 4)
-    proposal, _ = await propose(request, token_counter=meddling)
-    assert proposal.changed
-    assert proposal.messages == honest.messages
-    assert proposal.stats["tokens_after"] == honest.stats["tokens_after"]
-
-
-async def test_wire_form_round_trips() -> None:
-    """The wire form is JSON, leaves the observation out, and reads back as the same proposal."""
-    builder = history()
-    builder.messages[0]["extra"] = {"nested": [1, 2.5, None, True]}
-    proposal, _ = await propose(builder.request(), {"result": 0.0, "call": 1.0})
-    wire = proposal.model_dump(mode="json")
-    assert "observation" not in wire and wire["schema_version"] == 1
-    back = CompactionProposal.model_validate(json.loads(json.dumps(wire)))
-    assert back.model_dump(mode="json") == wire
-    assert proposal.observation["goal"] == "Do the next step"
-
-
-async def test_the_wire_form_as_text() -> None:
-    """The JSON text is the wire form, compact or indented; lone surrogates can be stored."""
-    builder = history()
-    builder.messages[0]["content"][0]["text"] = "漢字 \ud83d 👩\u200d💻"
-    builder.messages[0]["\udc00"] = ["\\ud83d"]
-    proposal, _ = await propose(builder.request(), {"result": 0.0, "call": 1.0})
-    wire = proposal.model_dump(mode="json")
-    forms: list[dict[str, Any]] = [{}, {"indent": 2}, {"ensure_ascii": True}]
-    for options in [*forms, {"exclude": {"decisions"}}]:
-        text = proposal.model_dump_json(**options)
-        expected = {k: v for k, v in wire.items() if k not in options.get("exclude", ())}
-        assert json.loads(text.encode()) == expected
-        assert ("漢字" in text) is not options.get("ensure_ascii", False)
-        assert ("\n" in text) is ("indent" in options)
-    read = CompactionProposal.model_validate(json.loads(proposal.model_dump_json()))
-    assert read.model_dump(mode="json") == wire
-
-
-async def test_deep_nesting_survives_the_wire() -> None:
-    """Fields nested deeper than pydantic serialises come out of the wire form as they went in."""
-    builder = history()
-    for _ in range(300):
-        builder.messages[0]["extra"] = [builder.messages[0].get("extra")]
-    proposal, _ = await propose(builder.request(), 1.0)
-    wire = json.loads(json.dumps(proposal.model_dump(mode="json")))
-    assert wire["messages"] == builder.messages
-    assert json.loads(proposal.model_dump_json()) == wire
-    assert "messages" not in proposal.model_dump(exclude={"messages"})
-
-
 async def test_input_is_unchanged_and_unshared() -> None:
     """Editing every part of the proposal leaves the caller's request alone, and vice versa."""
     builder = history()
@@ -273,6 +150,11 @@ async def test_input_is_unchanged_and_unshared() -> None:
             block.clear()
         message.clear()
     assert request == before
+    proposal, _ = await propose(request, 1.0)
+    for message in request["messages"]:
+        message["content"].clear()
+        message.clear()
+    assert proposal.messages == before["messages"]
 
 
 async def test_caller_may_change_its_history_while_the_model_is_asked() -> None:

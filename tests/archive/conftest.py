@@ -17,6 +17,8 @@ from agentscope_compaction.core.types import (
 )
 
 History = list[dict[str, Any]]
+Build = Callable[..., History]
+"""From a number of calls to a history with so many."""
 AnyArchive = SqlArchive | InMemoryArchive
 
 POSTGRES = os.environ.get("AGENTSCOPE_COMPACTION_TEST_POSTGRES", "")
@@ -69,7 +71,7 @@ async def sqlite(tmp_path: Path, anyio_backend: str) -> AsyncIterator[SqlArchive
 
 
 @pytest.fixture
-def reply() -> Callable[..., History]:
+def reply() -> Build:
     """A user's question and one long reply of so many calls."""
 
     def build(calls: int, *, seed: int = 0, size: int = 40) -> History:

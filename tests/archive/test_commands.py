@@ -6,15 +6,14 @@ import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from agentscope_compaction.archive import Outcome, OutcomeKind, SqlArchive
 from agentscope_compaction.cli import main
 from agentscope_compaction.core.types import CompactionProposal
+from tests.archive.conftest import Build
 
-Build = Callable[..., list[dict[str, Any]]]
 Saved = tuple[str, str]
 Run = Callable[..., tuple[int, str, str]]
 

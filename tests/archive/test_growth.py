@@ -1,18 +1,15 @@
 """Small: a history that grows is stored once, whatever grows and wherever it changes."""
 
 import sqlite3
-from collections.abc import Callable
 from contextlib import closing
-from typing import Any
 
 import pytest
 
 from agentscope_compaction.archive import SqlArchive
 from agentscope_compaction.archive.manifest import take_apart
+from tests.archive.conftest import Build
 
 pytestmark = pytest.mark.anyio
-
-Build = Callable[..., list[dict[str, Any]]]
 
 
 async def test_a_growing_reply_stores_each_block_once(sqlite: SqlArchive, reply: Build) -> None:

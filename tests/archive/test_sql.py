@@ -7,7 +7,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -18,8 +17,8 @@ from sqlalchemy.ext.asyncio import create_async_engine
 
 from agentscope_compaction.archive import InMemoryArchive, SqlArchive, archive_from_url
 from agentscope_compaction.errors import ArchiveError, ConfigurationError
+from tests.archive.conftest import Build
 
-Build = Callable[..., list[dict[str, Any]]]
 ROOT = Path(__file__).parents[2]
 
 
