@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from agentscope_compaction.agents.bounded import bounded
@@ -59,7 +60,7 @@ def recall_tool(archive_of: ArchiveOf, on_recall: OnRecall, seconds: float) -> F
 
         Args:
             call_id: The call named in the compaction note.
-            offset: First character (with a pattern: first matching line) to return.
+            offset: First character (with a pattern: first matching line, from 0) to return.
             limit: Most characters to return.
             pattern: Return only lines that contain this text, ignoring case; alternatives are
                 separated by "|".
@@ -186,23 +187,42 @@ def _where(state: AgentState, call_id: str) -> _Found | str:
 
 
 def _page(text: str, offset: int, limit: int, pattern: str | None) -> str:
-    """Return one page of the text, or of its matching lines, and say what follows."""
-    offset, limit = max(0, offset), max(1, min(limit, _MOST))
+    """Return one page of the text, or of its matching lines, and say what follows.
+
+    Models send whole numbers as ``5.0``, too, and a JSON Schema lets them.
+    """
+    offset, limit = max(0, int(offset)), max(1, min(int(limit), _MOST))
     if pattern:
-        words = [word.casefold() for word in pattern.split("|") if word]
-        lines = text.splitlines()
-        hits = [
-            f"{number}: {line}"
-            for number, line in enumerate(lines, start=1)
-            if any(word in line.casefold() for word in words)
-        ]
-        head = f"{len(hits)} of {len(lines)} lines match"
-        return _cut(head, "\n".join(hits[offset:]), 0, limit)
-    return _cut(f"{len(text)} characters in all", text, offset, limit)
-
-
-def _cut(head: str, text: str, offset: int, limit: int) -> str:
+        return _matching(text, offset, limit, pattern)
     page = text[offset : offset + limit]
     end = offset + len(page)
     more = f"; continue with offset={end}" if end < len(text) else ""
-    return f"[{head}; characters {offset} to {end}{more}]\n{page}"
+    return f"[{len(text)} characters in all; characters {offset} to {end}{more}]\n{page}"
+
+
+def _matching(text: str, offset: int, limit: int, pattern: str) -> str:
+    """Return whole matching lines from the match ``offset`` on, as many as fit; at least one.
+
+    A line longer than a page is cut; the head says so, and where the whole of it can be read.
+    """
+    words = [word.casefold() for word in pattern.split("|") if word]
+    lines = text.splitlines(keepends=True)
+    starts = accumulate((len(line) for line in lines), initial=0)
+    hits = [
+        (f"{number}: {line.splitlines()[0]}", start)
+        for number, (line, start) in enumerate(zip(lines, starts, strict=False), start=1)
+        if any(word in line.casefold() for word in words)
+    ]
+    page, notes = hits[offset : offset + 1], ""
+    if page and len(page[0][0]) > limit:
+        notes = f"; a long line is cut: read it without pattern from offset={page[0][1]}"
+    room = limit - sum(len(line) for line, _ in page)
+    for line, start in hits[offset + 1 :]:
+        room -= len(line) + 1
+        if room < 0:
+            break
+        page.append((line, start))
+    if offset + len(page) < len(hits):
+        notes += f"; continue with offset={offset + len(page)}"
+    head = f"[{len(hits)} of {len(lines)} lines match; {len(page)} shown{notes}]"
+    return "\n".join([head, *(line[:limit] for line, _ in page)])

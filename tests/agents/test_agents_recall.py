@@ -48,6 +48,41 @@ async def test_a_pattern_finds_lines(lab: Any) -> None:
     assert shown.splitlines()[1:] == [f"91: the code of page 2 is {2 * 7919}"]
 
 
+@pytest.mark.parametrize("limit", [1, 60, 500, 2_000, 50_000])
+async def test_matching_lines_come_in_pages(lab: Any, limit: int) -> None:
+    """Each page holds the next matching lines, as many as fit, and names the following offset."""
+    agent = await _cut(lab)
+    lines = [f"{number}: {line}" for number, line in enumerate(lab.page(2).splitlines(), start=1)]
+    offset = 0
+    for _ in range(4):
+        shown = await _recall(lab, agent, call_id="c2", pattern="page", limit=limit, offset=offset)
+        head, *page = shown.splitlines()
+        assert page == [line[:limit] for line in lines[offset : offset + len(page)]]
+        assert len("\n".join(page)) <= limit
+        offset += len(page)
+        if offset == len(lines):
+            assert "continue" not in head
+            return
+        assert f"continue with offset={offset}]" in head
+    assert limit < 2_000  # all of it has been shown by now
+
+
+async def test_a_matching_line_longer_than_a_page(lab: Any) -> None:
+    """Its beginning is shown, and the offset from which the whole of it can be read."""
+    agent = await _cut(lab)
+    shown = await _recall(lab, agent, call_id="c2", pattern="code", limit=20)
+    where = int(shown.partition("without pattern from offset=")[2].partition("]")[0])
+    whole = await _recall(lab, agent, call_id="c2", offset=where, limit=28)
+    assert whole.splitlines()[1] == f"the code of page 2 is {2 * 7919}"
+
+
+async def test_whole_numbers_as_floats(lab: Any) -> None:
+    """A model may send a whole number as 5.0, which a JSON Schema counts as an integer."""
+    agent = await _cut(lab)
+    shown = await _recall(lab, agent, call_id="c1", offset=1.0, limit=5.0)
+    assert shown.splitlines()[1] == lab.page(1)[1:6]
+
+
 @pytest.mark.parametrize("call", ["c5", "unknown"])
 async def test_it_says_what_it_does_not_know(lab: Any, call: str) -> None:
     """A whole output and an unknown call are told apart from an archived one."""
