@@ -155,7 +155,7 @@ async def test_request_that_is_no_object(request_: Any) -> None:
         await compact_context(request_, ScriptedDecisionModel())
 
 
-@pytest.mark.parametrize("value", [object(), {1, 2}, b"bytes", 1j], ids=repr)
+@pytest.mark.parametrize("value", [object(), {1, 2}, b"bytes", 1j], ids=type)
 async def test_values_that_are_not_json(value: object) -> None:
     """A value JSON cannot hold is found before anything is asked."""
     messages = [{"role": "user", "content": [{**BLOCK, "x": value}]}]
