@@ -34,6 +34,7 @@ from agentscope_compaction.archive.protocol import (
 from agentscope_compaction.archive.records import (
     ArchiveRecord,
     Outcome,
+    encoded_meta,
     encoded_proposal,
     options_of,
 )
@@ -76,7 +77,7 @@ class InMemoryArchive:
     ) -> ArchiveRef:
         """See :meth:`Archive.save`."""
         shot = take_apart(session_id, freeze(messages))
-        about = None if meta is None else encode(dict(meta)).raw
+        about = None if meta is None else encoded_meta(meta)
         with self._lock:
             old = self._kept.get(shot.ref)
             if about is None:

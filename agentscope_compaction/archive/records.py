@@ -116,8 +116,25 @@ def recall_counts(records: Iterable[ArchiveRecord]) -> dict[str, int]:
     return dict(counts)
 
 
+def encoded_meta(meta: Mapping[str, Any]) -> bytes:
+    """Raw bytes of a snapshot's meta.
+
+    Raises:
+        ArchiveError: Not a mapping of JSON.
+    """
+    if not isinstance(meta, Mapping):
+        raise ArchiveError(f"meta must be a mapping, not {type(meta).__name__}")
+    return encode(dict(meta)).raw
+
+
 def encoded_proposal(proposal: CompactionProposal) -> bytes:
-    """Raw bytes of what is kept of a proposal."""
+    """Raw bytes of what is kept of a proposal.
+
+    Raises:
+        ArchiveError: Not a proposal.
+    """
+    if not isinstance(proposal, CompactionProposal):
+        raise ArchiveError(f"not a proposal: {type(proposal).__name__}")
     return encode(proposal.model_dump(mode="json", exclude={"messages"})).raw
 
 

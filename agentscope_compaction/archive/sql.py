@@ -24,7 +24,7 @@ from agentscope_compaction.archive.protocol import (
     Records,
     Usages,
 )
-from agentscope_compaction.archive.records import Outcome, encoded_proposal
+from agentscope_compaction.archive.records import Outcome, encoded_meta, encoded_proposal
 from agentscope_compaction.archive.rows import microseconds
 from agentscope_compaction.archive.urls import locate
 from agentscope_compaction.core.types import CompactionProposal, JSONObject
@@ -102,9 +102,9 @@ class SqlArchive:
 
         frozen = freeze(messages)
         shot = await asyncio.to_thread(take_apart, session_id, frozen)
-        about = None if meta is None else await asyncio.to_thread(encode, dict(meta))
-        name, raw_meta = session_bytes(session_id), about.raw if about else None
-        await self._run("save", lambda work: operations.save(work, name, shot, raw_meta))
+        about = None if meta is None else await asyncio.to_thread(encoded_meta, meta)
+        name = session_bytes(session_id)
+        await self._run("save", lambda work: operations.save(work, name, shot, about))
         return shot.ref
 
     async def load(self, ref: str) -> Messages:

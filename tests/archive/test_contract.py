@@ -116,7 +116,7 @@ async def test_unknown_references(
 async def test_wrong_arguments_are_archive_errors(
     archive: AnyArchive, proposal: CompactionProposal
 ) -> None:
-    """A history that is no list and a session id that is no string are refused."""
+    """Whatever is no history, session id, meta, proposal or outcome is refused as such."""
     with pytest.raises(ArchiveError):
         await archive.save("s", {"role": "user"})  # type: ignore[arg-type]
     with pytest.raises(ArchiveError):
@@ -125,7 +125,13 @@ async def test_wrong_arguments_are_archive_errors(
         await archive.list(5)  # type: ignore[arg-type]
     with pytest.raises(ArchiveError):
         await archive.delete(None)  # type: ignore[arg-type]
+    for meta in (5, "options", ["options"]):
+        with pytest.raises(ArchiveError):
+            await archive.save("s", [], meta=meta)  # type: ignore[arg-type]
     ref = await archive.save("s", [])
+    for given in (None, "t1", proposal.model_dump(mode="json")):
+        with pytest.raises(ArchiveError):
+            await archive.record(ref, given, "accepted")  # type: ignore[arg-type]
     wrong: list[Any] = ["maybe", {"kind": "accepted", "calls": "t1"}, {"calls": []}, 5, {"x": 1}]
     for outcome in wrong:
         with pytest.raises(ArchiveError):
