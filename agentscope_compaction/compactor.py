@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from agentscope_compaction.agents import accepting
-from agentscope_compaction.agents.announce import describe, event_of, log_event, span
+from agentscope_compaction.agents.announce import describe, event_of, log_event, named, span
 from agentscope_compaction.agents.by_agent import ByAgent
 from agentscope_compaction.agents.notes import Notes
 from agentscope_compaction.agents.profile import Chosen
@@ -24,13 +24,12 @@ from agentscope_compaction.agents.proposing import (
     with_sources,
 )
 from agentscope_compaction.agents.recall import recall_tool
-from agentscope_compaction.agents.settings import names_in
+from agentscope_compaction.agents.settings import names_in, options_in
 from agentscope_compaction.archive import Archive, Outcome, OutcomeKind, SqlArchive
 from agentscope_compaction.compact import embedded
 from agentscope_compaction.core.options import CompactionOptions
 from agentscope_compaction.core.types import CompactionProposal, JSONObject, Thresholds
 from agentscope_compaction.errors import (
-    ArchiveError,
     ConfigurationError,
     StaleProposalError,
 )
@@ -65,7 +64,8 @@ class Compactor:
         token_counter: Counts a list of message objects; None = the scale of the agent's model.
 
     Raises:
-        ConfigurationError: The profile is unusable, or one text stands where names are listed.
+        ConfigurationError: The profile is unusable, one text stands where names are listed, or
+            an argument is not of its type.
     """
 
     def __init__(
@@ -81,9 +81,11 @@ class Compactor:
         token_counter: Counter | None = None,
     ) -> None:
         self.decision_model = decision_model if decision_model is not None else embedded()
-        self.options = options if options is not None else CompactionOptions.for_agents()
+        self.options = options_in(options, CompactionOptions.for_agents())
         self.eligible_tool_names = tuple(names_in(eligible_tool_names, "eligible_tool_names"))
         self.goal = goal
+        if archive is not None and not callable(getattr(archive, "save", None)):
+            raise ConfigurationError(f"an archive is needed, not {type(archive).__name__}")
         self._archive = archive
         self._owns_archive = archive is None
         self._redact = redact
@@ -139,12 +141,13 @@ class Compactor:
 
         Raises:
             ArchiveError: The original could not be archived; nothing is proposed.
-            ConfigurationError: ``target_tokens`` is not positive, or one text stands for names.
+            ConfigurationError: ``target_tokens`` is not positive, one text stands for names, or
+                there is neither an agent nor a list of messages.
             CompactionError: As :func:`agentscope_compaction.compact_context`.
         """
         subject = subject_of(agent_or_messages, session_id, reply_over)
         judge = Judge(self.decision_model, self._redact, self._memory)
-        chosen = judge.options(options or self.options, target_tokens)
+        chosen = judge.options(options_in(options, self.options), target_tokens)
         request = subject.request(
             goal or self.goal or subject.goal,
             chosen,
@@ -294,8 +297,8 @@ class Compactor:
             if proposal is not None:
                 outcome = Outcome(OutcomeKind.RECALLED, (call_id,))
                 await self.archive.record(ref, proposal, outcome)
-        except (ArchiveError, ConfigurationError) as exc:
-            _log.warning("a recall was not counted: %s", exc)
+        except Exception as exc:  # an archive may be foreign code
+            _log.warning("a recall was not counted: %s", named(exc))
 
     async def _record(
         self,
@@ -309,8 +312,8 @@ class Compactor:
         outcome = Outcome(kind, tuple(calls), decided_by, reason)
         try:
             await self.archive.record(proposal.archive_ref or "", proposal, outcome)
-        except ArchiveError as exc:
-            _log.warning("the outcome %s was not recorded: %s", kind.value, exc)
+        except Exception as exc:  # an archive may be foreign code
+            _log.warning("the outcome %s was not recorded: %s", kind.value, named(exc))
 
 
 def _check(proposal: object) -> None:

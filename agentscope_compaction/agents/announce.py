@@ -12,8 +12,9 @@ from opentelemetry import trace
 from opentelemetry.trace import Status, StatusCode
 
 from agentscope_compaction.core.types import Action, CompactionProposal
+from agentscope_compaction.errors import CompactionError
 
-__all__ = ["describe", "event_of", "log_event", "span"]
+__all__ = ["describe", "event_of", "log_event", "named", "span"]
 
 _log = logging.getLogger("agentscope_compaction")
 _COUNTED = (
@@ -72,3 +73,9 @@ def describe(opened: trace.Span, event: dict[str, Any]) -> None:
     for key, value in event.items():
         if value is not None:
             opened.set_attribute(f"agentscope.compaction.{key}", value)
+
+
+def named(exc: BaseException) -> str:
+    """Name an exception for the log: our own with their words, others by type only."""
+    name = type(exc).__name__
+    return f"{name}: {exc}" if isinstance(exc, CompactionError) else name

@@ -13,7 +13,7 @@ import logging
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, cast
 
-from agentscope_compaction.agents.announce import event_of
+from agentscope_compaction.agents.announce import event_of, named
 from agentscope_compaction.agents.bounded import bounded, stops_asked
 from agentscope_compaction.agents.by_agent import ByAgent
 from agentscope_compaction.agents.gauge import Gauge
@@ -24,7 +24,6 @@ from agentscope_compaction.core.types import CompactionProposal
 from agentscope_compaction.errors import (
     ArchiveIntegrityError,
     ArchiveNotFoundError,
-    CompactionError,
     ConfigurationError,
     StaleProposalError,
 )
@@ -52,6 +51,8 @@ class Driver:
     """Runs the steps for one hook or decorated class; holds no content of any agent."""
 
     def __init__(self, compactor: Compactor, settings: Settings) -> None:
+        if not callable(getattr(compactor, "propose", None)):
+            raise ConfigurationError(f"a compactor is needed, not {type(compactor).__name__}")
         self.compactor = compactor
         self.settings = settings
         self._gauge = Gauge()
@@ -95,7 +96,7 @@ class Driver:
         )
         if failure is not None:  # fail open: an exception here would kill the reply
             _log.warning(
-                "compaction skipped, the agent goes on with its history: %s", _named(failure)
+                "compaction skipped, the agent goes on with its history: %s", named(failure)
             )
 
     async def _work(self, agent: Agent, inputs: object, *, reply_over: bool, look: bool) -> None:
@@ -190,7 +191,7 @@ class Driver:
             Notes(agent.state).clear_pending(pending["proposal_id"])
         except _FOR_GOOD as exc:
             Notes(agent.state).clear_pending(pending["proposal_id"])
-            _log.warning("a decided proposal cannot be applied any more: %s", _named(exc))
+            _log.warning("a decided proposal cannot be applied any more: %s", named(exc))
 
 
 def _is_ids(verdict: object) -> bool:
@@ -206,9 +207,3 @@ def _resumes(agent: Agent, inputs: object) -> bool:
     from agentscope.event import EventBase
 
     return isinstance(inputs, EventBase) or bool(agent.state.has_awaiting_tool_calls(agent.name))
-
-
-def _named(exc: BaseException) -> str:
-    """Name an exception for the log: our own with their words, others by type only."""
-    name = type(exc).__name__
-    return f"{name}: {exc}" if isinstance(exc, CompactionError) else name

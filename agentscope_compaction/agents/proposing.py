@@ -19,7 +19,11 @@ from agentscope_compaction.agents.snapshot import counter_for, dump, goal_of, go
 from agentscope_compaction.compact import CheckedCounter, own_copy, propose
 from agentscope_compaction.core.options import CompactionOptions
 from agentscope_compaction.core.types import CompactionProposal, CompactionRequest, JSONObject
-from agentscope_compaction.errors import ConfigurationError, ObservationBudgetError
+from agentscope_compaction.errors import (
+    ConfigurationError,
+    InvalidSnapshotError,
+    ObservationBudgetError,
+)
 from agentscope_compaction.memory import AnswerMemory
 from agentscope_compaction.models.ask import is_local
 from agentscope_compaction.models.seam import DecisionModel
@@ -88,10 +92,18 @@ def subject_of(
     session_id: str | None,
     reply_over: bool | None,
 ) -> Subject:
-    """Take a snapshot of an agent's context, or of messages."""
-    if isinstance(agent_or_messages, Sequence):
+    """Take a snapshot of an agent's context, or of messages.
+
+    Raises:
+        ConfigurationError: It is neither.
+        InvalidSnapshotError: A message is neither a ``Msg`` nor a JSON object.
+    """
+    if isinstance(agent_or_messages, Sequence) and not isinstance(agent_or_messages, str | bytes):
         messages = _as_json(agent_or_messages)
         return Subject(None, session_id or _SESSION, messages, len(messages), [])
+    if not hasattr(getattr(agent_or_messages, "state", None), "context"):
+        given = type(agent_or_messages).__name__
+        raise ConfigurationError(f"an agent or a list of messages is needed, not {given}")
     agent = agent_or_messages
     messages = dump(agent.state.context)
     finished = finished_from(messages, agent.state.reply_id, reply_over)
@@ -100,6 +112,9 @@ def subject_of(
 
 
 def _as_json(messages: Sequence[Any]) -> list[JSONObject]:
+    for index, message in enumerate(messages):
+        if not isinstance(message, dict) and not callable(getattr(message, "model_dump", None)):
+            raise InvalidSnapshotError(f"messages[{index}] must be a Msg or a JSON object")
     return [
         message if isinstance(message, dict) else message.model_dump(mode="json")
         for message in messages

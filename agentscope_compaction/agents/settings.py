@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+
+from pydantic import ValidationError
 
 from agentscope_compaction.agents.reviewers import Review
 from agentscope_compaction.core.decisions import is_probability
+from agentscope_compaction.core.options import CompactionOptions
 from agentscope_compaction.errors import ConfigurationError
 
-__all__ = ["Settings", "names_in"]
+__all__ = ["Settings", "names_in", "options_in"]
 
 
 def names_in(value: Iterable[str], setting: str) -> list[str]:
@@ -21,6 +24,25 @@ def names_in(value: Iterable[str], setting: str) -> list[str]:
     if isinstance(value, str | bytes) or not isinstance(value, Iterable):
         raise ConfigurationError(f"{setting} must be a list of names")
     return list(value)
+
+
+def options_in(value: object, default: CompactionOptions) -> CompactionOptions:
+    """Return the options an argument holds, as such or as a mapping; None takes the default.
+
+    Raises:
+        ConfigurationError: It holds none, or an option is unknown or out of its bounds.
+    """
+    if value is None:
+        return default
+    if isinstance(value, CompactionOptions):
+        return value
+    if not isinstance(value, Mapping):
+        raise ConfigurationError(f"options must be CompactionOptions, not {type(value).__name__}")
+    try:
+        return CompactionOptions.model_validate(dict(value))
+    except ValidationError as exc:
+        names = sorted({str(fault["loc"][0]) for fault in exc.errors() if fault["loc"]})
+        raise ConfigurationError(f"unusable options: {', '.join(names)}") from None
 
 
 @dataclass(frozen=True, slots=True)
