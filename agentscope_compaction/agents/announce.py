@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -76,6 +77,11 @@ def describe(opened: trace.Span, event: dict[str, Any]) -> None:
 
 
 def named(exc: BaseException) -> str:
-    """Name an exception for the log: our own with their words, others by type only."""
+    """Name an exception for the log: our own with their words, others by type and place only."""
     name = type(exc).__name__
-    return f"{name}: {exc}" if isinstance(exc, CompactionError) else name
+    if isinstance(exc, CompactionError):
+        return f"{name}: {exc}"
+    frames = traceback.extract_tb(exc.__traceback__, limit=-1)
+    return (
+        f"{name} in {frames[0].name} ({frames[0].filename}:{frames[0].lineno})" if frames else name
+    )

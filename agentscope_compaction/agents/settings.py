@@ -50,7 +50,8 @@ class Settings:
     """The keywords of hook and decorator."""
 
     review: Review | None = None
-    """Decides about a proposal; None = the agent's ``review_compaction``, else announce only."""
+    """Decides about a proposal, called as ``review(agent, proposal)``; None = the agent's
+    ``review_compaction(proposal)``, else announce only."""
     trigger_ratio: float = 0.6
     """Share of ``model.context_size``, in [0, 1], above which a proposal is made."""
     trigger_tokens: int | None = None

@@ -125,6 +125,18 @@ async def test_every_fault_fails_open(
     assert agent not in compactor.judging
 
 
+async def test_the_warning_says_where_foreign_code_failed(
+    lab: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Function, file and line of the reviewer's fault, and not its words, which may quote."""
+    agent = build(lab, "hook", lab.compactor(), lab.script(4), trigger_tokens=2_000, review=_raises)
+    with caplog.at_level(logging.WARNING):
+        await agent.reply(lab.user("look"))
+    line = _raises.__code__.co_firstlineno + 1
+    assert f" in _raises ({__file__}:{line})" in caplog.text
+    assert "SECRET-7" not in caplog.text
+
+
 class _Deaf:
     """Waits in one of its methods, and in spite of every cancellation, until it may go on."""
 
