@@ -23,7 +23,8 @@ _KEY_GAP = (
 _KEY_LINES = re.compile(
     rf"(?:{_KEY_GAP}(?:[A-Za-z0-9/=][A-Za-z0-9+/=]{{15,}}+"
     r"|(?:Proc-Type|DEK-Info|Version|Comment|Hash|Charset):[^\n\\]{0,200}+))*+"
-    rf"(?:{_KEY_GAP}(?:[A-Za-z0-9+/]{{1,14}}+={{1,2}}|[A-Za-z0-9+/=]{{1,15}}+(?={_KEY_GAP}\W{{0,8}}\Z)))?+"
+    rf"(?:{_KEY_GAP}(?:[A-Za-z0-9+/]{{1,14}}+={{1,2}}"
+    rf"|[A-Za-z0-9+/=]{{1,15}}+(?={_KEY_GAP}\W{{0,8}}\Z)))?+"
 )
 
 

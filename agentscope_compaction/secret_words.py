@@ -44,7 +44,8 @@ _PUNCTUATION = re.compile(r"[-.\s_]+")
 
 _HARMLESS = re.compile(
     r"(?:none|null|nil|undefined|true|false|yes|no|on|off|str|string|bytes?|int|integer|bool|boolean"
-    r"|any|async|await|function|lambda|object|number|unknown|void|required|optional|secretstr|secret_str|text|varchar|char"
+    r"|any|async|await|function|lambda|object|number|unknown|void|required|optional"
+    r"|secretstr|secret_str|text|varchar|char"
     r"|redacted|\[redacted\]|masked|hidden|empty|missing|invalid|\.{2,}|\*+|x{3,}|-+|…+|•+)\Z"
     r"|\$|%[({]|%s|\{|<|\[redacted\]|\[[A-Z]{2,8}\]",
     re.IGNORECASE,

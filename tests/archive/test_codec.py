@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from agentscope_compaction.archive import codec, manifest
 from agentscope_compaction.archive.records import Outcome, OutcomeKind
 from agentscope_compaction.errors import ArchiveError, ArchiveIntegrityError
+from tests.archive.spelling import spelled
 
 patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 """A slow machine is no failure."""
@@ -33,15 +34,6 @@ MESSAGE = (
 
 GOLDEN = "3178bbac51d15fc315e18949d4854ab500e53826b7"
 GOLDEN_REF = "ar_PF3M4_av--0aT5G4I-lKdmnrWKMU"
-
-
-def spelled(value: object) -> object:
-    """A value in which everything Python tells apart differs, NaN equals NaN, order counts."""
-    if isinstance(value, dict):
-        return [(key, spelled(item)) for key, item in value.items()]
-    if isinstance(value, list):
-        return [spelled(item) for item in value]
-    return type(value), hex(value) if isinstance(value, int) else repr(value)
 
 
 def leaves(root: bytes, objects: Any) -> list[manifest.Entry]:

@@ -7,6 +7,7 @@ import pytest
 
 from agentscope_compaction.errors import ArchiveError
 from tests.archive.conftest import AnyArchive, Build
+from tests.archive.spelling import spelled
 
 pytestmark = pytest.mark.anyio
 
@@ -63,15 +64,6 @@ def deep(levels: int) -> list[Any]:
     for _ in range(levels):
         value = [value]
     return value
-
-
-def spelled(value: object) -> object:
-    """A value in which 1, 1.0 and True, or 0.0 and -0.0, or two orders of keys, differ."""
-    if isinstance(value, dict):
-        return [(key, spelled(item)) for key, item in value.items()]
-    if isinstance(value, list):
-        return [spelled(item) for item in value]
-    return type(value), hex(value) if isinstance(value, int) else repr(value)
 
 
 async def test_round_trip_is_exact_for_odd_values(archive: AnyArchive) -> None:

@@ -15,6 +15,7 @@ from agentscope_compaction.secret_formats import (
     holds_any,
     may_have_format,
 )
+from agentscope_compaction.secret_words import _STRONG, _WEAK, may_name, strength
 from tests.redaction.harmless_texts import HARMLESS
 from tests.redaction.secret_texts import SECRETS
 
@@ -110,6 +111,12 @@ def test_redacting_twice_changes_nothing_more(fragments: list[str]) -> None:
 def test_no_format_is_ruled_out_at_a_glance(text: str) -> None:
     """What a search for the formats finds is searched for, whichever format it is."""
     assert may_have_format(text)
+
+
+@given(st.from_regex(_STRONG) | st.from_regex(_WEAK))
+def test_no_telling_name_is_ruled_out_at_a_glance(name: str) -> None:
+    """A text with a name that announces a secret is searched for what stands behind it."""
+    assert not strength(name) or may_name(name)
 
 
 @given(st.from_regex(PLACED))
