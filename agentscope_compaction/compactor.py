@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agentscope_compaction.agents import accepting
 from agentscope_compaction.agents.announce import describe, event_of, log_event, named, span
@@ -54,7 +54,7 @@ class Compactor:
         decision_model: Called like ``agentscope.classifier.ClassifierModelBase``; None = the
             embedded model.
         archive: Where originals are kept; None = a SQLite file in the user's data directory.
-        options: None = ``CompactionOptions.for_agents()``.
+        options: Options, as such or as a mapping; None = ``CompactionOptions.for_agents()``.
         eligible_tool_names: Tools whose calls may be compacted; empty = none.
         goal: What the agent does next; None = its open tasks and the newest user message (of
             messages without an agent: the latter).
@@ -72,7 +72,7 @@ class Compactor:
         self,
         decision_model: DecisionModel | None = None,
         archive: Archive | None = None,
-        options: CompactionOptions | None = None,
+        options: CompactionOptions | Mapping[str, Any] | None = None,
         eligible_tool_names: Sequence[str] = (),
         goal: str | None = None,
         *,
@@ -119,7 +119,7 @@ class Compactor:
         agent_or_messages: Agent | Sequence[Msg] | Sequence[JSONObject],
         *,
         goal: str | None = None,
-        options: CompactionOptions | None = None,
+        options: CompactionOptions | Mapping[str, Any] | None = None,
         session_id: str | None = None,
         target_tokens: int | None = None,
         protected_message_ids: Sequence[str] = (),

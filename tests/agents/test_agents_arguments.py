@@ -41,8 +41,7 @@ def test_a_compactor_refuses_what_is_none(keywords: dict[str, Any]) -> None:
 
 def test_options_may_be_a_mapping() -> None:
     """Options read from a file become options."""
-    options: Any = {"dedupe": True}
-    assert Compactor(options=options).options == CompactionOptions(dedupe=True)
+    assert Compactor(options={"dedupe": True}).options == CompactionOptions(dedupe=True)
 
 
 @pytest.mark.parametrize("value", [5, "x", None, Compactor])
